@@ -10,11 +10,12 @@ from torch import Tensor
 
 from tilewright.errors import ArgumentError
 from tilewright.gemm.operators.block_scaled import block_scaled_matmul
+from tilewright.gemm.operators.torch_operator import operator
 from tilewright.gemm.operators.torch_results import need_no_gradient, result_dtype
 
 
-@torch.library.custom_op("tilewright::block_scaled_matmul", mutates_args=())
-def operator(
+@operator("block_scaled_matmul")
+def operation(
     a: Tensor,
     b: Tensor,
     scale_a: Tensor,
@@ -25,14 +26,13 @@ def operator(
     out_dtype: torch.dtype | None = None,
 ) -> Tensor:
     """activation(alpha * (scale_a * a) @ (scale_b * b) + bias)."""
-    with torch.no_grad():
-        result: Tensor = block_scaled_matmul(
-            a, b, scale_a, scale_b, bias, alpha=alpha, activation=activation, out_dtype=out_dtype
-        )
+    result: Tensor = block_scaled_matmul(
+        a, b, scale_a, scale_b, bias, alpha=alpha, activation=activation, out_dtype=out_dtype
+    )
     return result
 
 
-@operator.register_fake
+@operation.register_fake
 def fake(
     a: Tensor,
     b: Tensor,

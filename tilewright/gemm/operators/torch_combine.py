@@ -9,17 +9,17 @@ from torch import Tensor
 
 from tilewright.errors import ArgumentError
 from tilewright.gemm.operators.combine import combine_rows
+from tilewright.gemm.operators.torch_operator import operator
 
 
-@torch.library.custom_op("tilewright::combine_rows", mutates_args=())
-def operator(source: Tensor, places: Tensor, weights: Tensor) -> Tensor:
+@operator("combine_rows")
+def operation(source: Tensor, places: Tensor, weights: Tensor) -> Tensor:
     """Row t: the sum of weights[t, i] * source[places[t, i]]."""
-    with torch.no_grad():
-        result: Tensor = combine_rows(source, places, weights)
+    result: Tensor = combine_rows(source, places, weights)
     return result
 
 
-@operator.register_fake
+@operation.register_fake
 def fake(source: Tensor, places: Tensor, weights: Tensor) -> Tensor:
     if places.shape != weights.shape:
         raise ArgumentError(f"places has the shape {tuple(places.shape)}, weights {tuple(weights.shape)}")
@@ -49,7 +49,7 @@ def gradients(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     return grad_source, None, grad_weights
 
 
-operator.register_autograd(gradients, setup_context=save)
+operation.register_autograd(gradients, setup_context=save)
 
 
 def recorded(source: Tensor, places: Tensor, weights: Tensor, out: Tensor | None) -> Tensor:

@@ -10,20 +10,20 @@ from torch import Tensor
 
 from tilewright.errors import ArgumentError
 from tilewright.gemm.operators.complex import ComplexTransform, check, complex_matmul
+from tilewright.gemm.operators.torch_operator import operator
 
 TURNED = {one.value: other.value for one, other in zip(ComplexTransform, reversed(ComplexTransform), strict=True)}
 
 
-@torch.library.custom_op("tilewright::complex_matmul", mutates_args=())
-def operator(a: Tensor, b: Tensor, transform_a: str, transform_b: str, math: str, precision: str) -> Tensor:
+@operator("complex_matmul")
+def operation(a: Tensor, b: Tensor, transform_a: str, transform_b: str, math: str, precision: str) -> Tensor:
     """transform_a(a) @ transform_b(b)."""
     how: dict[str, Any] = {"transform_a": transform_a, "transform_b": transform_b, "math": math}
-    with torch.no_grad():
-        result: Tensor = complex_matmul(a, b, precision=precision, **how)
+    result: Tensor = complex_matmul(a, b, precision=precision, **how)
     return result
 
 
-@operator.register_fake
+@operation.register_fake
 def fake(a: Tensor, b: Tensor, transform_a: str, transform_b: str, math: str, precision: str) -> Tensor:
     return a.new_empty(check({"a": a, "b": b}, False))
 
@@ -53,7 +53,7 @@ def reduced(grad: Tensor, operand: Tensor, transform: str) -> Tensor:
     return grad.conj() if transform == ComplexTransform.kConjugate.value else grad
 
 
-operator.register_autograd(gradients, setup_context=save)
+operation.register_autograd(gradients, setup_context=save)
 
 
 def recorded(

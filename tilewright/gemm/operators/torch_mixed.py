@@ -11,11 +11,12 @@ from torch import Tensor
 from tilewright.errors import ArgumentError
 from tilewright.gemm.operators.mixed import check_scale_of_rows, mixed_matmul
 from tilewright.gemm.operators.prepare_weight import PreparedWeight
+from tilewright.gemm.operators.torch_operator import operator
 from tilewright.gemm.operators.torch_results import need_no_gradient, result_dtype
 
 
-@torch.library.custom_op("tilewright::mixed_matmul", mutates_args=())
-def operator(
+@operator("mixed_matmul")
+def operation(
     a: Tensor,
     words: Tensor,
     scales: Tensor,
@@ -27,12 +28,11 @@ def operator(
 ) -> Tensor:
     """activation(scale_a * a @ weight.T + bias), for the words and scales of a prepared weight."""
     weight = PreparedWeight(words, scales, zeros)
-    with torch.no_grad():
-        result: Tensor = mixed_matmul(a, weight, bias, scale_a=scale_a, activation=activation, out_dtype=out_dtype)
+    result: Tensor = mixed_matmul(a, weight, bias, scale_a=scale_a, activation=activation, out_dtype=out_dtype)
     return result
 
 
-@operator.register_fake
+@operation.register_fake
 def fake(
     a: Tensor,
     words: Tensor,

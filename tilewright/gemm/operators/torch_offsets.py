@@ -14,12 +14,13 @@ from tilewright.gemm.choice.registry import candidates
 from tilewright.gemm.operators.epilogues import arrays_of
 from tilewright.gemm.operators.offsets import check_rows_form, cut_mode_and_shape, grouped_matmul
 from tilewright.gemm.operators.torch_epilogues import applied_by_pytorch
+from tilewright.gemm.operators.torch_operator import operator
 from tilewright.gemm.operators.torch_results import result_dtype
 from tilewright.lang.numbers.dtypes import numeric_of_dtype
 
 
-@torch.library.custom_op("tilewright::grouped_matmul", mutates_args=())
-def operator(
+@operator("grouped_matmul")
+def operation(
     a: Tensor,
     b: Tensor,
     offsets: Tensor | None = None,
@@ -28,12 +29,11 @@ def operator(
     rows: Tensor | None = None,
 ) -> Tensor:
     """a @ b for each group, of the ``rows`` of a."""
-    with torch.no_grad():
-        result: Tensor = grouped_matmul(a, b, offsets, rows=rows, out_dtype=out_dtype, kernel=kernel)
+    result: Tensor = grouped_matmul(a, b, offsets, rows=rows, out_dtype=out_dtype, kernel=kernel)
     return result
 
 
-@operator.register_fake
+@operation.register_fake
 def fake(
     a: Tensor,
     b: Tensor,
@@ -87,7 +87,7 @@ def known_rows(rows: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return inside, torch.where(inside, rows, 0).long()
 
 
-operator.register_autograd(gradients, setup_context=save)
+operation.register_autograd(gradients, setup_context=save)
 
 
 def recorded(

@@ -18,11 +18,11 @@ from tilewright.gemm.choice.registry import candidates
 from tilewright.gemm.epilogue.activations import ACTIVATIONS
 from tilewright.gemm.operators.gradient_kernels import compile_gradients
 from tilewright.gemm.operators.matmul import matmul, multiplied
+from tilewright.gemm.operators.torch_operator import LIBRARY, is_eager
 from tilewright.gemm.operators.torch_state import autocast
 from tilewright.lang.arguments.arrays import NESTED
 from tilewright.lang.numbers.dtypes import numeric_of_dtype
 
-LIBRARY = torch.library.Library("tilewright", "FRAGMENT")
 LIBRARY.define(
     "matmul(Tensor a, Tensor b, Tensor? c=None, Tensor? bias=None, float alpha=1.0, float beta=0.0, "
     "str? activation=None, ScalarType? out_dtype=None) -> Tensor",
@@ -270,22 +270,6 @@ def call_of(*tensors: Tensor | None) -> Any:
     if torch._C._are_functorch_transforms_active() and not torch.compiler.is_compiling():
         return Transformed.apply
     return torch.ops.tilewright.matmul
-
-
-PLAIN = (Tensor, torch.nn.Parameter)
-
-
-def is_eager(*tensors: Tensor | None) -> bool:
-    """Whether PyTorch only has to record the call for gradients: nothing traces, transforms or replaces tensors, which
-    have memory."""
-    for x in tensors:
-        if x is not None and (type(x) not in PLAIN or x.is_meta):
-            return False
-    return not (
-        torch.compiler.is_compiling()
-        or torch._C._are_functorch_transforms_active()
-        or torch._C._len_torch_dispatch_stack()
-    )
 
 
 def recorded(

@@ -15,6 +15,7 @@ from torch import Tensor
 from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import check_types
 from tilewright.gemm.operators.scaled import scaled_matmul
+from tilewright.gemm.operators.torch_operator import Operator
 from tilewright.gemm.operators.torch_results import need_no_gradient, result_dtype
 from tilewright.lang.numbers.dtypes import numeric_of_dtype
 
@@ -41,36 +42,38 @@ def multiplied(
     saturate: bool = True,
 ) -> Tensor:
     """activation((scale_a * a) @ (scale_b * b) + bias)."""
-    with torch.no_grad():
-        result: Tensor = scaled_matmul(
-            a,
-            b,
-            scale_a,
-            scale_b,
-            bias,
-            activation=activation,
-            out_dtype=out_dtype,
-            use_fast_accum=use_fast_accum,
-            kernel=kernel,
-            scale_result=scale_result,
-            amax=amax,
-            saturate=saturate,
-        )
+    result: Tensor = scaled_matmul(
+        a,
+        b,
+        scale_a,
+        scale_b,
+        bias,
+        activation=activation,
+        out_dtype=out_dtype,
+        use_fast_accum=use_fast_accum,
+        kernel=kernel,
+        scale_result=scale_result,
+        amax=amax,
+        saturate=saturate,
+    )
     return result
 
 
-operator = torch.library.custom_op(
-    "tilewright::scaled_matmul", partial(multiplied, None), mutates_args=(), schema=f"({ARGUMENTS}) -> Tensor"
-)
+def below_gradients(*given: Any) -> Tensor:
+    with torch.no_grad():
+        return multiplied(*given)
+
+
+operation = Operator("scaled_matmul", partial(multiplied, None), f"({ARGUMENTS}) -> Tensor")
 operator_amax = torch.library.custom_op(
     "tilewright::scaled_matmul_amax",
-    multiplied,
+    below_gradients,
     mutates_args=("amax",),
     schema=f"(Tensor(a!) amax, {ARGUMENTS}) -> Tensor",
 )
 
 
-@operator.register_fake
+@operation.register_fake
 def fake(
     a: Tensor,
     b: Tensor,

@@ -11,12 +11,13 @@ from torch import Tensor
 from tilewright.gemm.arrays import check_types
 from tilewright.gemm.operators.offsets import cut_mode_and_shape
 from tilewright.gemm.operators.scaled_offsets import cuts_columns_of_blocks, scaled_grouped_matmul
+from tilewright.gemm.operators.torch_operator import operator
 from tilewright.gemm.operators.torch_results import need_no_gradient, result_dtype
 from tilewright.lang.numbers.dtypes import numeric_of_dtype
 
 
-@torch.library.custom_op("tilewright::scaled_grouped_matmul", mutates_args=())
-def operator(
+@operator("scaled_grouped_matmul")
+def operation(
     a: Tensor,
     b: Tensor,
     scale_a: Tensor,
@@ -27,14 +28,13 @@ def operator(
     kernel: str | None = None,
 ) -> Tensor:
     """(scale_a * a) @ (scale_b * b) for each group."""
-    with torch.no_grad():
-        result: Tensor = scaled_grouped_matmul(
-            a, b, scale_a, scale_b, offsets, out_dtype=out_dtype, use_fast_accum=use_fast_accum, kernel=kernel
-        )
+    result: Tensor = scaled_grouped_matmul(
+        a, b, scale_a, scale_b, offsets, out_dtype=out_dtype, use_fast_accum=use_fast_accum, kernel=kernel
+    )
     return result
 
 
-@operator.register_fake
+@operation.register_fake
 def fake(
     a: Tensor,
     b: Tensor,

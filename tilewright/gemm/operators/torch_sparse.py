@@ -17,12 +17,13 @@ from tilewright.gemm.operators.epilogues import arrays_of
 from tilewright.gemm.operators.matmul import matmul
 from tilewright.gemm.operators.sparse import CompressedMatrix, sparse_entries, sparse_matmul
 from tilewright.gemm.operators.torch_epilogues import applied_by_pytorch
+from tilewright.gemm.operators.torch_operator import operator
 from tilewright.gemm.operators.torch_results import need_no_gradient, result_dtype
 from tilewright.lang.numbers.dtypes import numeric_of_dtype
 
 
-@torch.library.custom_op("tilewright::sparse_matmul", mutates_args=())
-def operator(
+@operator("sparse_matmul")
+def operation(
     values: Tensor,
     metadata: Tensor,
     b: Tensor,
@@ -31,13 +32,12 @@ def operator(
     out_dtype: torch.dtype | None = None,
 ) -> Tensor:
     """activation(a @ b + bias), for the two parts of a compressed a."""
-    with torch.no_grad():
-        a = CompressedMatrix(values, metadata)
-        result: Tensor = sparse_matmul(a, b, bias=bias, activation=activation, out_dtype=out_dtype)
+    a = CompressedMatrix(values, metadata)
+    result: Tensor = sparse_matmul(a, b, bias=bias, activation=activation, out_dtype=out_dtype)
     return result
 
 
-@operator.register_fake
+@operation.register_fake
 def fake(
     values: Tensor,
     metadata: Tensor,
@@ -78,7 +78,7 @@ def gradients(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     return (of_values, None, of_b, of_bias, None, None)[: len(ctx.needs_input_grad)]
 
 
-operator.register_autograd(gradients, setup_context=save)
+operation.register_autograd(gradients, setup_context=save)
 
 
 def recorded(

@@ -1,0 +1,111 @@
+"""Operators of PyTorch, ``torch.ops.tilewright``: what ``torch.library.custom_op`` makes of a function, with a short
+way for eager calls.
+
+``custom_op`` hands each call from Python to the dispatcher and back twice more, 8 us of host time. Where nothing but a
+gradient could see the call and none is asked for, the function is called at once.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._library.infer_schema import infer_schema
+
+from tilewright.errors import ArgumentError
+
+LIBRARY = torch.library.Library("tilewright", "FRAGMENT")
+PLAIN = (Tensor, torch.nn.Parameter)
+
+
+def is_eager(*given: Any) -> bool:
+    """Whether PyTorch only has to record a call with these arguments for gradients: nothing traces, transforms or
+    replaces the tensors among them, which have memory."""
+    for x in given:
+        if isinstance(x, Tensor) and (type(x) not in PLAIN or x.is_meta):
+            return False
+    return not (
+        torch.compiler.is_compiling()
+        or torch._C._are_functorch_transforms_active()
+        or torch._C._len_torch_dispatch_stack()
+    )
+
+
+def asks_for_gradient(*given: Any) -> bool:
+    """Whether a gradient is wanted of one of the tensors among the arguments."""
+    return torch.is_grad_enabled() and any(isinstance(x, Tensor) and x.requires_grad for x in given)
+
+
+class Operator:
+    """``function`` as the operator of its ``name``; a decorator of functions that write no argument. Its arguments and
+    their types are the operator's."""
+
+    def __init__(self, name: str, function: Callable[..., Tensor], schema: str = "") -> None:
+        """``schema``: the arguments, where annotations of the function do not say them."""
+        self.name, self.function = name, function
+        schema = schema or infer_schema(function, mutates_args=())
+        LIBRARY.define(name + schema, tags=torch.Tag.pt2_compliant_tag)
+        LIBRARY.impl(name, self.below_gradients, "CompositeExplicitAutograd")
+        LIBRARY.impl(name, self.eager, "Autograd")
+        self.default = getattr(torch.ops.tilewright, name).default
+        self.defaults = [x.default for x in inspect.signature(function).parameters.values()]
+        self.gradients: Callable[..., tuple[Any, ...]] | None = None
+        self.save: Callable[..., None] | None = None
+        self.recorded = recorded_form(self)
+
+    def register_fake(self, fake: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        """A decorator of the function that gives a result without elements."""
+        torch.library.register_fake(f"tilewright::{self.name}", fake, lib=LIBRARY)
+        return fake
+
+    def register_autograd(self, gradients: Callable[..., tuple[Any, ...]], setup_context: Callable[..., None]) -> None:
+        """The gradients of all arguments, for what ``setup_context(ctx, inputs, output)`` keeps."""
+        self.gradients, self.save = gradients, setup_context
+
+    def below_gradients(self, *given: Any) -> Tensor:
+        with torch.no_grad():
+            return self.function(*given)
+
+    def eager(self, *given: Any) -> Tensor:
+        """The operator where gradients may be recorded."""
+        graded = asks_for_gradient(*given)
+        if not graded and is_eager(*given):
+            return self.function(*given)
+        result: Tensor = self.recorded.apply(*given) if graded else self.dispatched(*given)
+        return result
+
+    def dispatched(self, *given: Any) -> Tensor:
+        """The operator, handed on to whatever comes after the gradients in PyTorch's order."""
+        with torch._C._AutoDispatchBelowAutograd():
+            result: Tensor = self.default(*given)
+        return result
+
+
+def recorded_form(operator: Operator) -> Any:
+    """The operator with its gradients, as PyTorch records them."""
+
+    class Recorded(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, *given: Any) -> Tensor:
+            result = operator.dispatched(*given)
+            if operator.save is not None:
+                operator.save(ctx, (*given, *operator.defaults[len(given) :]), result)
+            return result
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
+            if operator.gradients is None:
+                raise ArgumentError(
+                    f"{operator.name} has no gradient: call it under torch.no_grad(), or detach its operands"
+                )
+            return operator.gradients(ctx, *grads)[: len(ctx.needs_input_grad)]
+
+    return Recorded
+
+
+def operator(name: str) -> Callable[[Callable[..., Tensor]], Operator]:
+    """Registers a function as ``torch.ops.tilewright.name``."""
+    return lambda function: Operator(name, function)
