@@ -147,6 +147,24 @@ def test_other_differences_than_addresses_have_no_such_launch() -> None:
     assert launch((0x1200, 3), 0x1000) is None, "twice as far as the array"
 
 
+def test_an_address_in_a_number_moves_as_a_pointer_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tilewright.ir.core import Value
+    from tilewright.ir.types import F16, I64, MemSpace, PtrType
+
+    log: list[Any] = []
+    params = [Value(PtrType(F16, MemSpace.GMEM, 2)), Value(I64), Value(I64)]
+    kernel = Kernel(SimpleNamespace(name="k", params=params), log)
+    config = LaunchConfig((1, 1, 1), (32, 1, 1), (1, 1, 1), None, 7, ())
+    distances = {0x100: 0, 0x300: 1}
+    found = moving_launch(kernel, config, (0x1000, 0x2000, 5), (0x1100, 0x2300, 5), (0x1000, 0x2000), distances)
+    assert found is not None
+    found(0, (0x5000, 0x1_0000_0000_6000))
+    kernel.launch(config, (0x5000, 0x1_0000_0000_6000, 5))
+    assert log[0][2] == log[1][2]
+    other = moving_launch(kernel, config, (0x1000, 0x2000, 5), (0x1100, 0x2300, 6), (0x1000, 0x2000), distances)
+    assert other is None, "a number that follows no array"
+
+
 def test_a_refused_tensor_map_leaves_no_half_written_arguments(log: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     first, other = ([torch.zeros(n, dtype=torch.bfloat16) for n in ((64, 128), (128, 64), (64, 64))] for _ in range(2))
     for _ in range(8):

@@ -385,7 +385,7 @@ def test_a_compiled_call_refuses_what_an_eager_one_does(shapes: Any) -> None:
     with torch._subclasses.FakeTensorMode():
         a, b = (torch.empty(shape, dtype=torch.float8_e4m3fn) for shape in shapes)
         with pytest.raises(ArgumentError, match="scaled_matmul multiplies two matrices"):
-            torch_scaled.operator(a, b, torch.empty(()), torch.empty(()))
+            torch_scaled.operation(a, b, torch.empty(()), torch.empty(()))
 
 
 def moved(x: Any, by: int) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, replace
-from functools import partial
 from math import inf, prod
 from typing import Any
 
@@ -30,7 +29,7 @@ from tilewright.gemm.operators.matmul import matmul
 from tilewright.gemm.operators.mixed_hopper import multiplied_by_wgmma
 from tilewright.gemm.operators.planned import by_the_model
 from tilewright.gemm.operators.prepare_weight import PreparedWeight, check_prepared
-from tilewright.gemm.operators.repeated_call import repeated_call
+from tilewright.gemm.operators.repeated_call import is_torch, repeated_call
 from tilewright.gemm.operators.torch_state import any_recorded
 from tilewright.gemm.small_m_config import MixedSmallMConfig
 from tilewright.gemm.tuning.stand_in import numeric_class
@@ -115,16 +114,20 @@ def mixed_matmul(
     """
     if not isinstance(weight, PreparedWeight):
         raise ArgumentError(f"weight is {type(weight).__name__}: arrange it with prepare_weight first")
-    if framework(a, "a") == "torch":
-        torch = sys.modules["torch"]
+    if is_torch(a):
         tensors = a, weight.words, weight.scales, weight.zeros, bias, scale_a, out
-        if any_recorded(torch, *tensors):
+        if any_recorded(sys.modules["torch"], *tensors):
             from tilewright.gemm.operators.torch_mixed import recorded
 
             return recorded(a, weight, bias, scale_a, out, activation, out_dtype)
-        run = partial(multiplied, a, weight, bias, scale_a, out, activation, out_dtype)
-        return repeated_call("mixed_matmul", tensors, out, (activation, out_dtype), run)
-    if framework(a) == "jax":
+        return repeated_call(
+            "mixed_matmul",
+            tensors,
+            out,
+            (activation, out_dtype),
+            lambda: multiplied(a, weight, bias, scale_a, out, activation, out_dtype),
+        )
+    if framework(a, "a") == "jax":
         from tilewright.gemm.operators.jax_call import mixed
 
         if out is not None:

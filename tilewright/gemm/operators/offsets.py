@@ -114,15 +114,17 @@ def grouped_matmul(
     [16.0, 16.0, 48.0, 48.0, 48.0, 0.0]
     """
     check_decomposition(decomposition, rows)
-    functions = () if epilogue is None else functions_of(epilogue)
-    for part in functions:
-        if getattr(part, "one_product", False):
-            raise ArgumentError(
-                f"epilogue: {type(part).__name__} goes by the places of elements in one product, not in groups"
-            )
-    instead = in_place_of_result(functions, out)
-    tensors = a, b, offsets, rows, out, *arrays_of(functions)
-    run = partial(multiplied, a, b, offsets, rows, out, out_dtype, kernel, functions, decomposition)
+    tensors: tuple[Any, ...] = a, b, offsets, rows, out
+    functions, instead = (), None
+    if epilogue is not None:
+        functions = functions_of(epilogue)
+        check_functions(functions)
+        instead = in_place_of_result(functions, out)
+        tensors += tuple(arrays_of(functions))
+
+    def run() -> Any:
+        return multiplied(a, b, offsets, rows, out, out_dtype, kernel, functions, decomposition)
+
     if (kernel is None or isinstance(kernel, str)) and is_torch(a):
         if any_recorded(sys.modules["torch"], *tensors):
             check_frameworks(a, b, offsets, rows, out, functions)
@@ -132,7 +134,7 @@ def grouped_matmul(
                 raise ArgumentError("decomposition cannot be given where PyTorch records the call: leave it out")
             result = recorded(a, b, offsets, rows, out, out_dtype, kernel, functions)
         else:
-            options = out_dtype, kernel, decomposition, key_of(functions, torch_key)
+            options = out_dtype, kernel, decomposition, key_of(functions, torch_key) if functions else ()
             result = repeated_call("grouped_matmul", tensors, out, options, run)
     else:
         result = run()
@@ -152,6 +154,15 @@ def multiplied(
     entries, sharing = partial(candidates, kernel=kernel), how == "stream_k"
     more_of = {"functions": functions, "rows": rows, "sharing": sharing}
     return product_of(CutProduct, a, b, offsets, out, out_dtype, entries, **more_of)
+
+
+def check_functions(functions: tuple[Any, ...]) -> None:
+    """ArgumentError for functions of an epilogue that groups cannot have."""
+    for part in functions:
+        if getattr(part, "one_product", False):
+            raise ArgumentError(
+                f"epilogue: {type(part).__name__} goes by the places of elements in one product, not in groups"
+            )
 
 
 def check_frameworks(a: Any, b: Any, offsets: Any, rows: Any, out: Any, functions: tuple[Any, ...]) -> None:

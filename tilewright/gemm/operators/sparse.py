@@ -264,8 +264,10 @@ def sparse_matmul(
     """
     if not isinstance(a, CompressedMatrix):
         raise ArgumentError(f"a is {type(a).__name__}: compress it with compress_2_4 first")
-    functions = () if epilogue is None else functions_of(epilogue)
-    instead = in_place_of_result(functions, out)
+    functions, instead = (), None
+    if epilogue is not None:
+        functions = functions_of(epilogue)
+        instead = in_place_of_result(functions, out)
 
     def request() -> SparseRequest:
         return SparseRequest(
@@ -304,7 +306,15 @@ def sparse_matmul(
 
             result = recorded(a, b, out, c, (alpha, beta), bias, activation, out_dtype, functions)
         elif kernel is None or isinstance(kernel, str):
-            asked = alpha, beta, activation, out_dtype, kernel, decomposition, key_of(functions, torch_key)
+            asked = (
+                alpha,
+                beta,
+                activation,
+                out_dtype,
+                kernel,
+                decomposition,
+                key_of(functions, torch_key) if functions else (),
+            )
             result = repeated_call("sparse_matmul", tensors, out, asked, run)
         else:
             result = run()

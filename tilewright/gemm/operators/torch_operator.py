@@ -56,6 +56,10 @@ class Operator:
         self.save: Callable[..., None] | None = None
         self.recorded = recorded_form(self)
 
+    def __call__(self, *given: Any, **named: Any) -> Tensor:
+        result: Tensor = self.default(*given, **named)
+        return result
+
     def register_fake(self, fake: Callable[..., Tensor]) -> Callable[..., Tensor]:
         """A decorator of the function that gives a result without elements."""
         torch.library.register_fake(f"tilewright::{self.name}", fake, lib=LIBRARY)

@@ -29,6 +29,8 @@ from tilewright.lang.staging import objects
 from tilewright.lang.tensors.pointer import Pointer
 from tilewright.lang.tensors.tensor import Tensor
 
+_OWN_HINTS: dict[type, dict[str, Any]] = {}
+
 
 def argument_of(name: str, value: Any, annotation: Any = None) -> Argument:
     """The argument that ``value`` makes for a parameter with ``annotation``."""
@@ -77,11 +79,25 @@ def _notes(value: Any) -> dict[str, Any]:
         names = getattr(value, "_fields", ())
     if not names:
         return {}
-    try:
-        found = typing.get_type_hints(type(value))
-    except Exception:  # a name that only a type checker finds
-        found = getattr(type(value), "__annotations__", {})
+    found = _hints(type(value))
     return {f".{name}": found[name] for name in names if name in found}
+
+
+def _hints(cls: type) -> dict[str, Any]:
+    """The annotations of a class, evaluated; of the library's own, whose names never change, once: that takes 0.8 ms
+    of the 2 of a product whose launch is not kept."""
+    if not cls.__module__.startswith("tilewright."):
+        return _evaluated_hints(cls)
+    if cls not in _OWN_HINTS:
+        _OWN_HINTS[cls] = _evaluated_hints(cls)
+    return _OWN_HINTS[cls]
+
+
+def _evaluated_hints(cls: type) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(cls)
+    except Exception:  # a name that only a type checker finds
+        return dict(getattr(cls, "__annotations__", {}))
 
 
 def _check_annotation(name: str, value: Any, annotation: Any) -> None:
