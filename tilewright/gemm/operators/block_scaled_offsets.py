@@ -30,8 +30,9 @@ from tilewright.gemm.operators.block_scaled import (
     format_of,
     swapped,
 )
+from tilewright.gemm.operators.group_checks import check_offsets
 from tilewright.gemm.operators.group_launch import TableLaunch, leading_stride
-from tilewright.gemm.operators.offsets import OffsetLaunch, check_offsets, cut_mode_and_shape
+from tilewright.gemm.operators.offsets import OffsetLaunch, cut_mode_and_shape
 from tilewright.gemm.tuning.stand_in import numeric_class
 from tilewright.lang.arguments.arrays import array_of
 

@@ -12,7 +12,8 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import check_types
 from tilewright.gemm.choice.registry import candidates
 from tilewright.gemm.operators.epilogues import arrays_of
-from tilewright.gemm.operators.offsets import check_rows_form, cut_mode_and_shape, grouped_matmul
+from tilewright.gemm.operators.group_checks import check_rows_form
+from tilewright.gemm.operators.offsets import cut_mode_and_shape, grouped_matmul
 from tilewright.gemm.operators.torch_epilogues import applied_by_pytorch
 from tilewright.gemm.operators.torch_operator import operator
 from tilewright.gemm.operators.torch_results import result_dtype

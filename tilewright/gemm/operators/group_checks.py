@@ -1,0 +1,117 @@
+"""What products of groups are refused for: arguments that do not go together, offsets and indices that are none."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tilewright import Int32
+from tilewright.errors import ArgumentError
+from tilewright.gemm.config import Major
+from tilewright.gemm.family.entry import KernelEntry
+from tilewright.gemm.host.problem import Problem, check_vector
+from tilewright.gemm.host.recorded import check_elements
+from tilewright.gemm.operators.arrays import framework
+from tilewright.gemm.operators.epilogues import arrays_of
+from tilewright.gemm.operators.grouped import DECOMPOSITIONS, MOST_ELEMENTS
+from tilewright.lang.arguments.arrays import array_of
+
+
+def check_functions(functions: tuple[Any, ...]) -> None:
+    """ArgumentError for functions of an epilogue that groups cannot have."""
+    for part in functions:
+        if getattr(part, "one_product", False):
+            raise ArgumentError(
+                f"epilogue: {type(part).__name__} goes by the places of elements in one product, not in groups"
+            )
+
+
+def check_frameworks(a: Any, b: Any, offsets: Any, rows: Any, out: Any, functions: tuple[Any, ...]) -> None:
+    """ArgumentError for arrays of different frameworks, and of JAX."""
+    more = {f"array {i} of the epilogue": x for i, x in enumerate(arrays_of(functions))}
+    given = {"a": a, "b": b, "offsets": offsets, "rows": rows, "out": out, **more}
+    kind = framework(a, "a")
+    for name, x in given.items():
+        if x is not None and (kind == "jax" or framework(x, name) != kind):
+            raise ArgumentError(
+                f"a is an array of {kind}, {name} of {framework(x, name)}: give all of PyTorch, of NumPy or of CuPy"
+            )
+
+
+def check_decomposition(decomposition: str, rows: Any) -> None:
+    """ArgumentError for one that there is not."""
+    if decomposition not in DECOMPOSITIONS:
+        known = ", ".join(DECOMPOSITIONS)
+        raise ArgumentError(f"there is no decomposition {decomposition!r} of groups: it is one of {known}")
+    if decomposition == "stream_k" and rows is not None:
+        raise ArgumentError("blocks that read rows of a by index make whole tiles: leave decomposition or rows out")
+
+
+def check_rows_form(functions: tuple[Any, ...], rows: Any, a: Any, b: Any) -> None:
+    """ArgumentError for an epilogue, or rows by index, of products that are not those of groups of rows."""
+    if (functions or rows is not None) and (len(a.shape), len(b.shape)) != (2, 3):
+        raise ArgumentError(
+            f"{'epilogue is' if functions else 'rows are'} for groups of rows, a matrix times a stack; not for shapes "
+            f"{tuple(a.shape)} and {tuple(b.shape)}"
+        )
+
+
+def check_offsets(array: Any, problem: Problem, offsets: Any, extent: int) -> None:
+    """ArgumentError for offsets that the kernels cannot read, or, on the CPU, that are not valid ends of groups."""
+    if array.dtype is not Int32:
+        raise ArgumentError(f"offsets must be int32, got {array.dtype}")
+    if array.device != problem.A.device:
+        raise ArgumentError(
+            f"offsets are on {array.device}, the matrices on {problem.A.device}: put them there, where they are read"
+        )
+    check_vector("offsets", array, problem)
+    if array.device != "cpu":
+        return
+    check_elements(partial(check_ends, extent), offsets)
+
+
+def check_ends(extent: int, offsets: Any) -> None:
+    """ArgumentError for offsets on the CPU that are not valid ends of groups."""
+    ends = np.asarray(offsets.numpy() if hasattr(offsets, "numpy") else offsets, np.int64)
+    begins = np.concatenate([[0], ends[:-1]])
+    for i in np.flatnonzero((ends < begins) | (ends > extent))[:1].tolist():
+        raise ArgumentError(
+            f"group {i} has the elements {begins[i]} to {ends[i]} of {extent}: offsets do not fall, and the last is at "
+            "most the extent of the mode that they cut"
+        )
+
+
+def check_rows(rows: Any, problem: Problem) -> None:
+    """ArgumentError for indices that kernels cannot read, or, on the CPU, that name no row of A."""
+    array, count = array_of(rows), problem.A.shape[0]
+    if array.dtype is not Int32 or len(array.shape) != 1 or array.device != problem.A.device:
+        raise ArgumentError(
+            f"rows is a vector of int32 on {problem.A.device}, not of {array.dtype} and shape {tuple(array.shape)} on "
+            f"{array.device}"
+        )
+    check_vector("rows", array, problem)
+    if problem.A.major() is not Major.K:
+        raise ArgumentError("rows are read whole: a has its columns contiguous, not its rows")
+    if array.device == "cpu" and 0 not in array.shape:
+        check_elements(partial(check_numbers, count), rows)
+
+
+def check_numbers(count: int, rows: Any) -> None:
+    """ArgumentError for indices on the CPU that name none of ``count`` rows."""
+    numbers = np.asarray(rows.numpy() if hasattr(rows, "numpy") else rows)
+    if numbers.min() < 0 or numbers.max() >= count:
+        raise ArgumentError(f"rows has numbers of {numbers.min()} to {numbers.max()}, and a has {count} rows")
+
+
+def check_reach(entry: KernelEntry, problem: Problem) -> None:
+    """ArgumentError where a group might be larger than the kernel's offsets of 32 bits reach."""
+    if entry.config.persistent:  # TMA counts in coordinates
+        return
+    for matrix in (problem.A, problem.B, problem.D):
+        reach = sum((n - 1) * abs(d) for n, d in zip(matrix.shape[:2], matrix.stride[:2], strict=True))
+        if reach >= MOST_ELEMENTS:
+            raise ArgumentError(
+                f"{matrix.name} spans {reach} elements, more than the 32-bit offsets of kernel {entry.name} reach"
+            )
