@@ -271,20 +271,9 @@ def sparse_matmul(
 
     def request() -> SparseRequest:
         return SparseRequest(
-            a=a.values,
-            b=b,
-            out=out,
-            c=c,
-            alpha=alpha,
-            beta=beta,
-            bias=bias,
-            activation=activation,
-            out_dtype=out_dtype,
-            precision="ieee",
-            kernel=kernel,
-            decomposition=decomposition,
-            metadata=a.metadata,
+            *(a.values, b, out, c, alpha, beta, bias, activation, out_dtype, "ieee", kernel, decomposition),
             functions=functions,
+            metadata=a.metadata,
         )
 
     def run() -> Any:
