@@ -95,6 +95,10 @@ class TensorMemoryGemm(WarpSpecializedGemm):
             defer_sync=True,
         )
 
+    def places_tiles(self, warp: Any, warpgroup: Any) -> Any:
+        """All: warp 1, which multiplies, asks for the place of a tile where its factors depend on it."""
+        return True
+
     def fragments(self, tiled_mma: cute.TiledMma, stages: tuple, part: tuple) -> tuple[Any, Any]:
         """The descriptors of the stages of A and B: (1, 1, MMA_K, stages). A block's part of an MMA of a pair is what
         an MMA of its own would have of half the rows and columns."""
