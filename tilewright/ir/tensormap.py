@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from tilewright.errors import ArgumentError
@@ -299,7 +300,7 @@ class TensorMapTemplate:
 
     def part_problem(self, values: Sequence[int]) -> str:
         """The first rule that a mode of the tensor breaks which its TMA mode does not show; empty if none."""
-        for part in (part for parts in self.modes for part in parts):
+        for part in self.doubtful_parts:
             extent, stride = part.extent.of(values), part.stride.of(values)
             if stride < 0 and extent > 1:
                 return f"the stride of {part.mode} of {self.tensor} is negative ({stride}); TMA steps forwards only"
@@ -312,19 +313,37 @@ class TensorMapTemplate:
                 )
         return ""
 
+    @cached_property
+    def doubtful_parts(self) -> tuple[ModePart, ...]:
+        """The parts that some numbers of a launch could make break a rule of :meth:`part_problem`: most are known to
+        keep them while staging, and a launch of an extent that is new need not look at them."""
+        bits = self.source.memory_bits
+
+        def keeps(part: ModePart) -> bool:
+            if part.contiguous:
+                return bits % self.element.width == 0
+            return part.stride.place < 0 and part.stride.value >= 0 and part.stride.value * bits % 8 == 0
+
+        return tuple(part for parts in self.modes for part in parts if not keeps(part))
+
+    @cached_property
+    def alignment(self) -> int:
+        """The bytes of which the address and the strides are multiples."""
+        return alignment_of(self.element)
+
     def scale(self, part: ModePart, values: Sequence[int], step: int) -> int:
         """How many steps of a shared TMA mode one step of ``part`` is."""
         return -(-part.stride.of(values) * self.source.memory_bits // 8 // max(step, 16))
 
     def problem(self, address: int, dims: Sequence[int], strides: Sequence[int]) -> str:
         """The first rule that the numbers break, with the mode and what would do; empty if none."""
-        align = alignment_of(self.element)
+        align = self.alignment
         if address % align:
             return (
                 f"the address {address:#x} of {self.tensor} is not a multiple of {align} bytes, which TMA needs: start "
                 f"the view at a multiple of {align} bytes, or copy with cp.async"
             )
-        if expands(self.element) and dims[0] % GROUP:
+        if dims[0] % GROUP and expands(self.element):
             return (
                 f"the extent of {self.where(0)} is {dims[0]}; TMA expands numbers of {self.element.width} bits in "
                 f"multiples of {GROUP}: pad the rows with zeros"
