@@ -13,7 +13,7 @@ import tilewright.experimental.cuda as cuda
 from tests.blackwell.test_scaled import aligned
 from tilewright import cute, sim
 from tilewright.cute.runtime import from_dlpack
-from tilewright.errors import ConstraintError
+from tilewright.errors import ConstraintError, SimulationError
 from tilewright.experimental import primitives as prims
 
 COLUMNS = 32
@@ -90,7 +90,7 @@ def run(host: Any) -> list[Any]:
 @pytest.mark.parametrize("multicast", [0, 1])
 def test_rows_go_where_their_coordinates_say(multicast: int) -> None:
     """A row outside of the matrix is zeros, and is not written."""
-    x, y, z = run(copies((5, 0, 19, 9), (2, 7, 1, -3), multicast=multicast))
+    x, y, z = run(copies((5, 0, 19, 9), (2, 7, 1, 8), multicast=multicast))
     wanted = np.stack([x[5, 16:48], x[0, 16:48], np.zeros(COLUMNS), x[9, 16:48]])
     # The swizzle of 64 bytes joins bits 4 and 5 of an address with bits 7 and 8.
     place = 2 * np.arange(4 * COLUMNS)
@@ -98,6 +98,8 @@ def test_rows_go_where_their_coordinates_say(multicast: int) -> None:
     written = np.zeros((8, COLUMNS))
     written[[2, 7, 1]] = wanted[:3]
     np.testing.assert_array_equal(y, written)
+    with pytest.raises(SimulationError, match="tma.scatter4: the box begins at .0, -3., before the tensor"):
+        run(copies((5, 0, 19, 9), (2, 7, 1, -3), multicast=multicast))
 
 
 def test_tensor_maps_and_coordinates_of_other_copies() -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -101,22 +101,24 @@ def run(how: Copy) -> tuple[Any, Any]:
 
 def pixels(how: Copy, x: Any) -> Any:
     """What the copy brings: all places where a filter may begin, in order, from that of the coordinates on."""
-    steps = how.steps or (1,) * len(how.lower)
+    steps = (*(how.steps or (1,) * len(how.lower)), 1)
     spatial = how.shape[1:-1]
-    ranges = [
-        range(lower, n + upper, step)
-        for n, lower, upper, step in zip(reversed(spatial), how.lower, how.upper, steps, strict=True)
-    ]
-    # The first run along W starts where the coordinate says, even between two steps.
-    first = list(range(how.at[1], ranges[0].stop, steps[0]))
-    places = [(how.at[-1], *reversed(how.at[2:-1]), w) for w in first]
-    later = [
-        place
-        for place in itertools.product(range(how.shape[0]), *[list(r) for r in reversed(ranges)])
-        if place[:-1] > (how.at[-1], *reversed(how.at[2:-1]))
-    ]
+    ends = (*(n + upper for n, upper in zip(reversed(spatial), how.upper, strict=True)), how.shape[0])
+    begins = (*how.lower, 0)
+
+    def places(mode: int, first: bool) -> Iterator[tuple[int, ...]]:
+        """Those of the modes up to ``mode``; the ``first`` run along each starts where the coordinate says, even
+        between two steps, later ones at the corner."""
+        if mode < 0:
+            yield ()
+            return
+        start = how.at[1 + mode] if first else begins[mode]
+        for x in range(start, ends[mode], steps[mode]):
+            for inner in places(mode - 1, first and x == start):
+                yield (x, *inner)
+
     out = np.zeros((how.pixels, how.channels))
-    for row, place in zip(out, places + later, strict=False):
+    for row, place in zip(out, places(len(spatial), True), strict=False):
         where = [p + o for p, o in zip(place[1:], reversed(how.offsets), strict=True)]
         if all(0 <= p < n for p, n in zip(where, spatial, strict=True)):
             for c in range(how.channels):
@@ -134,6 +136,7 @@ COPIES = [
     Copy((2, 30, 16), (-3,), (0,), (8, -1, 0), (5,), (3,), pixels=20),
     Copy((2, 3, 4, 5, 8), (-1, 0, -1), (0, 0, -1), (0, -1, 1, 0, 0), (1, 0, 2), pixels=50),
     Copy((2, 6, 6, 8), (-1, -1), (-1, -1), (0, -1, -1, 1), (2, 2), (2, 3), pixels=8),
+    Copy((2, 8, 7, 8), (0, 0), (0, 0), (0, 4, 5, 0), (0, 0), (3, 2), pixels=12),  # between steps of both
 ]
 
 
@@ -218,14 +221,12 @@ def stored(how: Copy, reduction: str) -> tuple[Any, Any, Any]:
 def inside(how: Copy) -> Copy:
     """The same within the images, as stores are."""
     lower, upper = (tuple(max(0, x) for x in how.lower), tuple(min(0, x) for x in how.upper))
-    steps = how.steps or (1,) * len(lower)
-    spatial = (max(n, x - (x - n) % step) for x, n, step in zip(how.at[1:], lower, steps, strict=False))
-    at = (how.at[0], *spatial, how.at[-1])
+    at = (how.at[0], *(max(n, x) for x, n in zip(how.at[1:], lower, strict=False)), how.at[-1])
     return how._replace(offsets=(0,) * len(how.offsets), lower=lower, upper=upper, at=at)
 
 
 STORES = [*map(inside, COPIES), Copy((5, 7, 9, 32), (1, 2), (-2, -1), (8, 3, 4, 1), (0, 0), (2, 1), 16, 20)]
-REDUCTIONS = [(STORES[3], "add"), (STORES[6], "max"), (STORES[8], "add")]
+REDUCTIONS = [(STORES[3], "add"), (STORES[6], "max"), (STORES[9], "add")]
 
 
 @pytest.mark.parametrize(("how", "reduction"), [*((how, "") for how in STORES), *REDUCTIONS])
@@ -244,6 +245,8 @@ def test_stores(how: Copy, reduction: str) -> None:
         ({"lower": (-2, 0), "upper": (1, -1)}, True, "the lower corner -2 along W and the upper corner 1 along W, and"),
         ({"at": (0, 7, 4)}, True, "the tensor map has 4 modes, and the copy is an im2col copy of 3"),
         ({"at": (0, 7)}, True, "an im2col copy takes 3 to 5 coordinates"),
+        ({"at": (-8, 7, 4, 7)}, True, "the box begins at .-8, 7, 4, 7, 0, 0., before the tensor"),
+        ({"at": (8, 7, 4, -1)}, True, "before the tensor"),
         ({"mode": "tile"}, True, "tma.store.4d at .*: the tensor map is for im2col copies"),
         ({}, False, "bulk"),
     ],

@@ -158,11 +158,14 @@ REDUCTIONS = {
         ("i32", "and"),
         ("i32", "or"),
         ("i32", "xor"),
+        ("i64", "add"),
+        ("i64", "and"),
+        ("i64", "max"),
     ],
 )
 def test_reductions(kind: str, name: str, machine: str) -> None:
     out, given = numbers((6, 16), kind), numbers((5, 8 * 16), kind)
-    want = out.astype(np.float64) if kind != "i32" else out.copy()
+    want = out.astype(np.float64) if kind[0] != "i" else out.copy()
     for tile in given.reshape(5, 16, 8).transpose(0, 2, 1)[:, :6]:  # what lies outside the tensor is left out
         want = REDUCTIONS[name](want, tile.astype(want.dtype))
     arrays = Arrays(machine, out, given)

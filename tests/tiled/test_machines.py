@@ -25,6 +25,7 @@ NUMPY = {
     "i8": np.int8,
     "u8": np.uint8,
     "i32": np.int32,
+    "i64": np.int64,
     "e4m3": ml_dtypes.float8_e4m3fn,
     "e5m2": ml_dtypes.float8_e5m2,
 }

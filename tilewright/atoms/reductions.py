@@ -39,9 +39,23 @@ def reduction_element(kind: str, text: str) -> ScalarType | None:
 
 
 def tensor_types(kind: str) -> list[str]:
-    """The element types of a reduction in a tensor, which are those in memory without doubles.
+    """The types of a tensor map's elements that TMA reduces, which are those in memory without doubles; of signed
+    numbers of 64 bits it has the minimum and maximum only.
 
-    >>> tensor_types("inc"), "f64" in tensor_types("add")
-    (['u32'], False)
+    >>> tensor_types("inc"), tensor_types("and")
+    (['u32'], ['u32', 'i32', 'u64'])
     """
-    return [name for name in WRITTEN[kind] if name != "f64"]
+    return [name for name in WRITTEN[kind] if name != "f64" and (name != "i64" or kind in ("min", "max"))]
+
+
+def tensor_element(kind: str, element: ScalarType) -> ScalarType:
+    """What a tensor map for a reduction has in place of ``element``: unsigned numbers, where the sign does not matter
+    and only those are there.
+
+    >>> tensor_element("add", SCALARS["i64"]), tensor_element("max", SCALARS["i64"])
+    (u64, i64)
+    """
+    unsigned = f"u{element.width}"
+    lacks = kind and element.name not in tensor_types(kind)
+    same = lacks and element.is_integer and WRITTEN[kind].get(element.name) == WRITTEN[kind].get(unsigned, "")
+    return SCALARS[unsigned] if same else element

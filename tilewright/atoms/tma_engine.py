@@ -186,6 +186,16 @@ class StoreEngine(Engine):
         """Write the bytes of a box, combined with what is there."""
         write_box(self.lanes, tensor_map, coordinates, block, reduction)
 
+    def inside(self, boxes: list[tuple[int, ...]]) -> None:
+        """A fault where a box begins before the tensor (PTX ISA, "Restriction on Tensor Copy instructions")."""
+        for box in boxes:
+            if min(box) < 0:
+                raise self.lanes.fault(
+                    f"{self.name}: the box begins at {box}, before the tensor: what is beyond its end is left out, but "
+                    "at a negative coordinate the hardware stops with an illegal instruction",
+                    fix="let boxes that are stored begin at coordinates from 0 on",
+                )
+
     def store(self, copies: list[list[Any]], reduction: str) -> None:
         sources = [self.lanes.places(address) for address, *_ in copies]
         stores = []
@@ -193,6 +203,7 @@ class StoreEngine(Engine):
             for (_, *coordinates), places in zip(copies, sources, strict=True):
                 self.aligned(places[[leader]], tensor_map)
                 where = self.boxes(coordinates, leader, tensor_map)
+                self.inside(where)
                 store = _Store(self, tensor_map, where, int(places[leader]), reduction)
                 stores.append((leader, store.read, store.write))
         self.lanes.beside(BulkGroups).add(self.lanes, stores)

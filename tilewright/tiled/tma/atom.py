@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tilewright.atoms.reductions import tensor_element
 from tilewright.atoms.tma import TmaCopy, TmaStore
 from tilewright.errors import ConstraintError, StagingError
 from tilewright.ir.builder import Builder
@@ -361,6 +362,7 @@ def _make(
         element = B4X16
     elif source.packed and element in (I8, U8):
         element = EXPANDED[source.width]
+    element = tensor_element(getattr(make(8, 1), "reduction", ""), element)
     for kind in (element,) if source.packed else (source, element):
         if not kind.tensor_map:
             raise ConstraintError(f"{what}: TMA copies numbers of 1, 2, 4 or 8 bytes, not {kind}: recast the tensor")
