@@ -12,7 +12,8 @@ import pytest
 import tilewright as cutlass
 from tilewright import cute
 from tilewright.cute.runtime import from_dlpack
-from tilewright.errors import ArgumentError
+from tilewright.errors import ArgumentError, StagingError
+from tilewright.testing import per_thread
 
 
 def lines(capsys) -> list[str]:
@@ -242,3 +243,46 @@ def test_tuples_with_run_time_numbers_print_as_documented(capsys: pytest.Capture
 
     host(from_dlpack(np.zeros((4, 8), np.float32)).mark_layout_dynamic(), 3)
     assert capsys.readouterr().out == "(?, ?) (?, 1) [?] (?, 1) (?,4):(1,?) (?, ?)\n"
+
+
+QUESTION = "really? {}"
+
+
+def of_an_f_string(n: cutlass.Int32) -> None:
+    cute.printf(f"n = {n}")
+
+
+def of_a_helper(n: cutlass.Int32) -> None:
+    cute.printf("n = " + str(n))
+
+
+def of_a_layout(n: cutlass.Int32) -> None:
+    cute.printf(f"{cute.make_layout((n, 4))}")
+
+
+@cute.jit
+def of_another_text(n: cutlass.Int32) -> None:
+    (lambda m: cute.printf(QUESTION.format(m)))(n)
+
+
+def of_literals(n: cutlass.Int32) -> None:
+    print(f"{n}")
+    cute.printf("is it? {}", n)
+    cute.printf(QUESTION, n)
+
+
+@cute.jit
+def of_a_lambda(n: cutlass.Int32) -> None:
+    (lambda m: cute.printf(f"n = {m}, next {m + 1}"))(n)
+
+
+@pytest.mark.parametrize("body", [of_an_f_string, of_a_helper, of_a_layout, of_another_text])
+def test_a_text_that_has_lost_its_numbers_is_refused(body) -> None:
+    with pytest.raises(StagingError, match=r"test_printing.py:\d+: printf\('.*\?.* stands for a number that is known"):
+        per_thread(body, 1)
+
+
+def test_texts_of_lambdas_and_question_marks_of_the_user_print(capsys) -> None:
+    per_thread(of_a_lambda, 1)
+    per_thread(of_literals, 1)
+    assert capsys.readouterr().out == "n = 0, next 1\n?\nis it? 0\nreally? 0\n"

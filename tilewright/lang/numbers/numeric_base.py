@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import numbers
+import sys
 import threading
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, overload
 
 from tilewright.errors import StagingError, explained
@@ -34,10 +36,13 @@ Plain = TypeVar("Plain", int, float, bool)
 
 class _Shown(threading.local):
     count = 0
+    asked_by: tuple[CodeType, ...] = ()
 
 
 SHOWN_UNKNOWN = _Shown()
-"""Counts the question marks that stand in texts for numbers, so that who made a text can tell that it has one."""
+"""Counts the question marks that stand in texts for numbers, so that who made a text can tell that it has one; and the
+functions that were running when the last one was asked for, innermost first."""
+_FRAMES = 16
 
 
 @explained
@@ -195,6 +200,12 @@ class Numeric(NumericOperators, metaclass=NumericMeta):
 
 def _unknown() -> str:
     SHOWN_UNKNOWN.count += 1
+    found: list[CodeType] = []
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and len(found) < _FRAMES:
+        found.append(frame.f_code)
+        frame = frame.f_back
+    SHOWN_UNKNOWN.asked_by = tuple(found)
     return "?"
 
 

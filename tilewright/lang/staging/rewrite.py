@@ -14,7 +14,7 @@ import re
 from typing import Any
 
 from tilewright.lang.staging.nodes import called_name, spread, statements, texts, tool
-from tilewright.lang.staging.rewrite_expressions import Expressions
+from tilewright.lang.staging.rewrite_expressions import Expressions, Texts
 from tilewright.lang.staging.scopes import NameUses, assigned_first, parameters
 
 _DECORATORS = frozenset(("jit", "kernel"))
@@ -323,8 +323,9 @@ class _Function(Expressions):
         arguments.kw_defaults = [d and self.visit(d) for d in arguments.kw_defaults]
 
     def visit_Lambda(self, node: ast.Lambda) -> Any:
-        """Its body stays Python's."""
+        """Its body stays Python's, but for texts of numbers."""
         self.defaults(node.args)
+        node.body = Texts().visit(node.body)
         return node
 
     def visit_ClassDef(self, node: ast.ClassDef) -> Any:

@@ -34,7 +34,24 @@ _READS_ALL = {"locals", "vars", "eval", "exec", "dir"}
 """Builtins that read every variable of the function."""
 
 
-class Expressions(ast.NodeTransformer):
+class Texts(ast.NodeTransformer):
+    """Rewrites f-strings."""
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> Any:
+        """An f-string, as its parts: ``printf`` prints the run-time values in it."""
+        self.generic_visit(node)
+        if not any(isinstance(part, ast.FormattedValue) for part in node.values):
+            return node
+        parts: list[ast.expr] = []
+        for part in node.values:
+            if isinstance(part, ast.FormattedValue):
+                spec = part.format_spec or ast.Constant("")
+                part = ast.Tuple([part.value, ast.Constant(part.conversion), spec], ast.Load())
+            parts.append(part)
+        return tool("text", node, *parts)
+
+
+class Expressions(Texts):
     """Rewrites expressions. The user's variables, of the function (``locals``) and around it, hide builtins; those that
     may be without a value are added to ``unsure``."""
 
@@ -167,19 +184,6 @@ class Expressions(ast.NodeTransformer):
             return node
         read = ast.copy_location(ast.Name(node.target.id, ast.Load()), node)
         return spread(ast.Assign([node.target], tool("imod", node, read, node.value)), node)
-
-    def visit_JoinedStr(self, node: ast.JoinedStr) -> Any:
-        """An f-string, as its parts: ``printf`` prints the run-time values in it."""
-        self.generic_visit(node)
-        if not any(isinstance(part, ast.FormattedValue) for part in node.values):
-            return node
-        parts: list[ast.expr] = []
-        for part in node.values:
-            if isinstance(part, ast.FormattedValue):
-                spec = part.format_spec or ast.Constant("")
-                part = ast.Tuple([part.value, ast.Constant(part.conversion), spec], ast.Load())
-            parts.append(part)
-        return tool("text", node, *parts)
 
     def visit_comprehension(self, node: ast.comprehension) -> Any:
         self.generic_visit(node)

@@ -17,6 +17,8 @@ from tilewright.ir.core import Value
 from tilewright.ir.types import WIDE, element_of
 from tilewright.lang.numbers.dtypes import type_text
 from tilewright.lang.numbers.numeric import Boolean, Numeric, as_numeric
+from tilewright.lang.numbers.numeric_base import SHOWN_UNKNOWN
+from tilewright.lang.staging.location import fail, here, user_frame
 from tilewright.lang.staging.text import Text
 from tilewright.lang.tensors.pointer import Pointer, element_bits
 from tilewright.lang.tensors.registers import Registers
@@ -32,6 +34,7 @@ from tilewright.layout.text import format_tree
 from tilewright.layout.tuples import is_static
 
 _FIELD = re.compile(r"\{\{|\}\}|\{(\d*)(:[^{}]*)?\}")
+_OF_LAYOUT = re.compile(r"[(,]\?[,){]|:\?|\?:")
 _C_FIELD = re.compile(r"%%|%[-+ #0]*\d*(?:\.\d+)?(?:hh|h|ll|l|z|j)?[diouxXeEfFgGcsp]")
 
 
@@ -54,6 +57,8 @@ def printf(*args: Any, end: str = "\n", loc: Any = None, ip: Any = None) -> None
     template, *values = args if isinstance(args[0], str) else (" ".join("{}" for _ in args), *args)
     if isinstance(template, Text):
         template, values = _with_fields(template, values)
+    elif "?" in template and Builder.active():
+        _need_no_lost_number(template)
     values = [v.load() if isinstance(v, Scalar) else v for v in values]  # numbers that are in a struct
     template = template if template.endswith("\n") or not end else template + end
     python = _is_python(template)
@@ -63,6 +68,21 @@ def printf(*args: Any, end: str = "\n", loc: Any = None, ip: Any = None) -> None
         print(text.format(*shown) if python else text % tuple(shown), end="")
         return
     Builder.current().emit("printf", [_operand(v) for v in operands], (), {"format": text})
+
+
+def _need_no_lost_number(template: str) -> None:
+    """Refuse a text that Python has made of a run-time number, where staging could not see it: in a function without
+    ``@cute.jit``. Only its question mark is left."""
+    frame = user_frame(3)
+    if frame is None or not (frame.f_code in SHOWN_UNKNOWN.asked_by or _OF_LAYOUT.search(template)):
+        return
+    if template in frame.f_code.co_consts or template in frame.f_globals.values():
+        return
+    raise fail(
+        f"printf({template!r}): the ? stands for a number that is known when the program runs, and its text was made "
+        'before: give the number to printf (printf("x = {}", x)), or mark the function that makes the text @cute.jit',
+        here(3),
+    )
 
 
 def _with_fields(text: Text, given: list[Any]) -> tuple[str, list[Any]]:
