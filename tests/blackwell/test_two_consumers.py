@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -19,8 +21,13 @@ TILE, STAGES = (128, 32, 64), 2
 class SquaresAndSums:
     """D = A A^T of the first 32 rows by MMAs, and the sums of the rows of A by 128 threads, from the same stages."""
 
-    def __init__(self, releases: tuple[PipelineOp, ...] = (PipelineOp.TCGen05Mma, PipelineOp.AsyncThread)) -> None:
-        self.releases = releases
+    def __init__(
+        self,
+        releases: tuple[PipelineOp, ...] = (PipelineOp.TCGen05Mma, PipelineOp.AsyncThread),
+        readers: int = 128,
+        **options: Any,
+    ) -> None:
+        self.releases, self.readers, self.options = releases, readers, options
 
     @cute.jit
     def __call__(self, a: cute.Tensor, d: cute.Tensor, sums: cute.Tensor) -> None:
@@ -52,9 +59,14 @@ class SquaresAndSums:
         s_a = smem.allocate_tensor(cutlass.Float16, a_smem.outer, 1024, a_smem.inner)
         one, threads = (CooperativeGroup(Agent.Thread, n) for n in (1, 128))
         ring = PipelineTmaMultiConsumersAsync.create(
-            num_stages=STAGES, consumer_group_umma=one, consumer_group_async=threads, tx_count=self.nbytes
+            num_stages=STAGES,
+            consumer_group_umma=one,
+            consumer_group_async=CooperativeGroup(Agent.Thread, self.readers),
+            tx_count=16,  # each round says how many bytes it has
+            name="loads",
+            **self.options,
         )
-        producer, consumer = ring.make_participants()
+        producer, consumer, _none = ring.make_participants()
         done = pipeline.PipelineUmmaAsync.create(num_stages=1, consumer_group=threads)
         tmem = utils.TmemAllocator(
             smem.allocate_array(cutlass.Int32, 1), barrier_for_retrieve=pipeline.NamedBarrier(2, 160)
@@ -67,7 +79,7 @@ class SquaresAndSums:
         tiles = cute.size(source, mode=[1])
         if warp == 5:
             for i in cutlass.range(tiles):
-                handle = producer.acquire_and_advance()
+                handle = producer.acquire_and_advance(expected_tx=self.nbytes)
                 cute.copy(tma, source[None, i], to[None, handle.index], tma_bar_ptr=handle.barrier)
             producer.tail()
         elif warp == 4:
@@ -86,7 +98,7 @@ class SquaresAndSums:
                     cute.gemm(tiled_mma, acc, frag_a[part], frag_b[part], acc)
                     tiled_mma.set(tcgen05.Field.ACCUMULATE, True)
                 if cutlass.const_expr(PipelineOp.TCGen05Mma in self.releases):
-                    ring.consumer_release(handle.state, PipelineOp.TCGen05Mma)
+                    handle.release()  # that of the MMAs
             done.producer_commit(state)
         else:
             tmem.allocate(32)
@@ -127,17 +139,27 @@ def run(program: SquaresAndSums) -> None:
     np.testing.assert_array_equal(sums, wide.sum(1))
 
 
-def test_mmas_and_threads_read_the_same_stages() -> None:
-    run(SquaresAndSums())
+WAYS = [(128, {}), (4, {}), (128, {"enable_multicast_signaling": True, "tidx": None})]
+"""Who releases a stage besides the MMAs: threads, warps by their number, and warps of so many threads."""
+
+
+@pytest.mark.parametrize(("readers", "options"), WAYS)
+def test_mmas_and_threads_read_the_same_stages(readers: int, options: dict[str, Any]) -> None:
+    run(SquaresAndSums(readers=readers, **options))
+
+
+def test_warps_of_a_multiple_of_32_release_where_it_is_said() -> None:
+    with pytest.raises(TilewrightError, match="deadlock"):  # four warps arrive, 128 arrivals are waited for
+        run(SquaresAndSums(readers=128, force_deprecated_per_lane_signaling=False))
 
 
 @pytest.mark.parametrize("only", [PipelineOp.TCGen05Mma, PipelineOp.AsyncThread])
 def test_a_stage_is_empty_when_both_have_released_it(only: PipelineOp) -> None:
-    with pytest.raises(TilewrightError, match="deadlock"):
+    with pytest.raises(TilewrightError, match="(?s)deadlock.*loads empty"):
         run(SquaresAndSums((only,)))
 
 
-def test_whose_release_it_is_must_be_said() -> None:
+def test_groups_and_releases_that_do_not_fit() -> None:
     one, pair = CooperativeGroup(Agent.Thread, 1), cute.make_layout((2, 1, 1, 1))
     groups = {"consumer_group_umma": one, "consumer_group_async": CooperativeGroup(Agent.Warp, 2)}
 
@@ -148,7 +170,7 @@ def test_whose_release_it_is_must_be_said() -> None:
                 num_stages=2, tx_count=64, cta_layout_vmnk=clusters, **{**groups, **changed}
             )
             assert ring.sync_object_empty.group.size == 65
-            ring.make_consumer().wait_and_advance().release()
+            ring.consumer_release(ring.make_consumer().wait_and_advance().state, PipelineOp.TmaLoad)
 
         @cute.jit
         def host() -> None:
@@ -156,7 +178,7 @@ def test_whose_release_it_is_must_be_said() -> None:
 
         cute.compile(host)
 
-    with pytest.raises(ConstraintError, match=r"say whose release it is: PipelineOp\.TCGen05Mma by the warp"):
+    with pytest.raises(ConstraintError, match=r"a stage is released by PipelineOp\.TCGen05Mma, of the warp"):
         stages(None)
     with pytest.raises(ConstraintError, match="its stages are those of one block"):
         stages(pair)

@@ -270,3 +270,29 @@ def test_a_release_in_a_cluster_is_one_predicated_instruction() -> None:
 def test_syncs_of_blocks_and_clusters() -> None:
     with pytest.raises(ConstraintError, match="agent_sync waits for a ThreadBlock"):
         pipeline.agent_sync(Agent.Thread)
+
+
+def test_arrivals_follow_from_the_threads_of_a_block() -> None:
+    """``enable_multicast_signaling`` counts warps of the threads, once for each block that shares a stage."""
+    made: list[Any] = []
+
+    @cute.kernel
+    def kernel():
+        for threads, cluster in ((128, None), (100, None), (64, cute.make_layout((1, 2, 4, 1)))):
+            pipe = pipeline.PipelineTmaAsync.create(
+                num_stages=2,
+                consumer_group=CooperativeGroup(Agent.Thread, threads),
+                tx_count=64,
+                cta_layout_vmnk=cluster,
+                enable_multicast_signaling=True,
+            )
+            made.append(pipe.sync_object_empty.group.size)
+            handle = pipe.make_consumer().current_handle()
+            assert handle.barrier.alignment == pipe.consumer_get_barrier(handle.state).alignment
+
+    @cute.jit
+    def run():
+        kernel().launch(grid=(2, 4, 1), block=(160, 1, 1), cluster=(2, 4, 1))
+
+    cute.compile(run)
+    assert made == [4, 4, 2 * 5]

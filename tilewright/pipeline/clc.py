@@ -11,7 +11,7 @@ from typing import Any
 
 from tilewright.errors import ConstraintError
 from tilewright.lang.device.mbarriers import mbarrier_arrive_and_expect_tx
-from tilewright.lang.device.smem import SmemAllocator, name_place
+from tilewright.lang.device.smem import SmemAllocator
 from tilewright.lang.device.threads import lane_idx
 from tilewright.lang.numbers.numeric import Int64, as_numeric
 from tilewright.lang.staging.with_block import only_if
@@ -20,7 +20,7 @@ from tilewright.pipeline.agents import CooperativeGroup, PipelineOp
 from tilewright.pipeline.initialise import blocks, pipeline_init_arrive, pipeline_init_wait
 from tilewright.pipeline.mbarrier_array import MbarrierArray
 from tilewright.pipeline.state import PipelineState
-from tilewright.pipeline.threads import PipelineAsync, wait_unless
+from tilewright.pipeline.threads import PipelineAsync, name_stages, wait_unless
 from tilewright.pipeline.tma import ONE
 
 ANSWER = 16
@@ -68,6 +68,7 @@ class PipelineClcFetchAsync(PipelineAsync):
         consumer_mask: Any = None,
         cta_layout_vmnk: Layout | None = None,
         defer_sync: bool = False,
+        name: str = "",
         loc: Any = None,
         ip: Any = None,
     ) -> PipelineClcFetchAsync:
@@ -86,8 +87,7 @@ class PipelineClcFetchAsync(PipelineAsync):
             barrier_storage = SmemAllocator().allocate_array(Int64, 2 * num_stages)
         full = MbarrierArray(barrier_storage, num_stages, (PipelineOp.TmaLoad, ONE), tx_count)
         empty = MbarrierArray(barrier_storage + num_stages, num_stages, (PipelineOp.AsyncThread, consumer_group))
-        name_place("answered", barrier_storage)
-        name_place("empty", barrier_storage + num_stages)
+        name_stages(name, barrier_storage, num_stages, "answered")
         count = blocks(cta_layout_vmnk)
         if not defer_sync:
             pipeline_init_arrive(cta_layout_vmnk, is_relaxed=True)

@@ -122,6 +122,13 @@ class MbarrierArray(SyncObject):
         with elect_one():
             mbarriers.mbarrier_arrive_and_expect_tx(self.get_barrier(index), tx_count)
 
+    def arrive_and_expect_tx_with_dst(
+        self, index: Any, tx_count: Any, dst: Any = None, *, loc: Any = None, ip: Any = None
+    ) -> None:
+        """The same at the mbarrier of the block of rank ``dst`` in the cluster; None: the own one."""
+        with elect_one():
+            mbarriers.mbarrier_arrive_and_expect_tx(self.get_barrier(index), tx_count, dst)
+
     def arrive_tcgen05mma(
         self, index: Any, mask: Any = None, cta_group: Any = 1, *, loc: Any = None, ip: Any = None
     ) -> None:

@@ -65,6 +65,7 @@ class PipelineOrder:
         producer_group: CooperativeGroup,
         barrier_storage: Any = None,
         defer_sync: bool = False,
+        name: str = "",
         loc: Any = None,
         ip: Any = None,
     ) -> PipelineOrder:
@@ -87,7 +88,7 @@ class PipelineOrder:
         if barrier_storage is None:
             barrier_storage = SmemAllocator().allocate_array(Int64, depth * length)
         barriers = MbarrierArray(barrier_storage, depth * length, (PipelineOp.AsyncThread, producer_group))
-        name_place("order", barrier_storage)
+        name_place(f"{name} order".lstrip(), barrier_storage)
         if not defer_sync:
             pipeline_init_arrive()
             pipeline_init_wait()

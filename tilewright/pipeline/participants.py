@@ -59,6 +59,11 @@ class ProducerHandle(_Handle):
 class ConsumerHandle(_Handle):
     """A stage to read: every thread of the consumers' group releases it once."""
 
+    @property
+    def barrier(self) -> Any:
+        """The mbarrier that says that the stage is empty."""
+        return self.pipeline.consumer_get_barrier(self.state)
+
     def release(self, *, loc: Any = None, ip: Any = None) -> None:
         self.pipeline.consumer_release(self.state)
 
@@ -131,14 +136,22 @@ class PipelineProducer(_Side):
     __slots__ = ()
     ImmutableResourceHandle = ProducerHandle
 
-    def acquire(self, try_acquire_token: Any = None, *, loc: Any = None, ip: Any = None) -> ProducerHandle:
-        """Wait until the current stage is empty."""
-        self.pipeline.producer_acquire(self._state, try_acquire_token)
+    def current_handle(self) -> ProducerHandle:
+        """The current stage, without waiting."""
         return ProducerHandle(self.pipeline, self._state)
 
-    def acquire_and_advance(self, try_acquire_token: Any = None, *, loc: Any = None, ip: Any = None) -> ProducerHandle:
+    def acquire(
+        self, try_acquire_token: Any = None, *, loc: Any = None, ip: Any = None, **kwargs: Any
+    ) -> ProducerHandle:
+        """Wait until the current stage is empty. ``kwargs`` go to the pipeline's ``producer_acquire``."""
+        self.pipeline.producer_acquire(self._state, try_acquire_token, **kwargs)
+        return self.current_handle()
+
+    def acquire_and_advance(
+        self, try_acquire_token: Any = None, *, loc: Any = None, ip: Any = None, **kwargs: Any
+    ) -> ProducerHandle:
         """Wait until the current stage is empty, and go to the next one."""
-        handle = self.acquire(try_acquire_token)
+        handle = self.acquire(try_acquire_token, **kwargs)
         self.advance()
         return handle
 
@@ -185,10 +198,14 @@ class PipelineConsumer(_Side):
     __slots__ = ()
     ImmutableResourceHandle = ConsumerHandle
 
+    def current_handle(self) -> ConsumerHandle:
+        """The current stage, without waiting."""
+        return ConsumerHandle(self.pipeline, self._state)
+
     def wait(self, try_wait_token: Any = None, *, loc: Any = None, ip: Any = None) -> ConsumerHandle:
         """Wait until the current stage is full."""
         self.pipeline.consumer_wait(self._state, try_wait_token)
-        return ConsumerHandle(self.pipeline, self._state)
+        return self.current_handle()
 
     def wait_and_advance(self, try_wait_token: Any = None, *, loc: Any = None, ip: Any = None) -> ConsumerHandle:
         """Wait until the current stage is full, and go to the next one."""

@@ -75,6 +75,7 @@ class PipelineAsync:
         producer_mask: Any = None,
         consumer_mask: Any = None,
         defer_sync: bool = False,
+        name: str = "",
         loc: Any = None,
         ip: Any = None,
     ) -> PipelineAsync:
@@ -91,13 +92,13 @@ class PipelineAsync:
             producer_mask: the rank in the cluster of the block whose barriers commits signal; None: the own one.
             consumer_mask: the same, of releases.
             defer_sync: leave out the barrier of the block at the end, because the caller has one before the first use.
+            name: goes before ``full`` and ``empty``, the names of the mbarriers in what the simulator reports.
         """
         if barrier_storage is None:
             barrier_storage = SmemAllocator().allocate_array(Int64, 2 * num_stages)
         full = MbarrierArray(barrier_storage, num_stages, (cls.producer_op, producer_group))
         empty = MbarrierArray(barrier_storage + num_stages, num_stages, (PipelineOp.AsyncThread, consumer_group))
-        name_place("full", barrier_storage)
-        name_place("empty", barrier_storage + num_stages)
+        name_stages(name, barrier_storage, num_stages)
         if not defer_sync:
             sync_threads()
         return cls(full, empty, num_stages, producer_mask, consumer_mask)
@@ -139,6 +140,10 @@ class PipelineAsync:
         """The mbarrier that says that the stage is full."""
         return self.sync_object_full.get_barrier(state.index)
 
+    def consumer_get_barrier(self, state: PipelineState, *, loc: Any = None, ip: Any = None) -> Any:
+        """The mbarrier that says that the stage is empty."""
+        return self.sync_object_empty.get_barrier(state.index)
+
     # -- the consumers' side -------------------------------------------------------------------------------------------
 
     def consumer_wait(
@@ -172,6 +177,13 @@ class PipelineAsync:
     def make_participants(self, *, loc: Any = None, ip: Any = None) -> tuple[PipelineProducer, PipelineConsumer]:
         """Both sides."""
         return self.make_producer(), self.make_consumer()
+
+
+def name_stages(name: str, barrier_storage: Any, num_stages: int, full: str = "full") -> None:
+    """Name the mbarriers of a pipeline in messages of the simulator."""
+    before = f"{name} " if name else ""
+    name_place(before + full, barrier_storage)
+    name_place(f"{before}empty", barrier_storage + num_stages)
 
 
 class PipelineCpAsync(PipelineAsync):

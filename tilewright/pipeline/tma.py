@@ -15,7 +15,7 @@ from typing import Any
 
 from tilewright.errors import ConstraintError
 from tilewright.lang.device.barriers import sync_warp
-from tilewright.lang.device.smem import SmemAllocator, name_place
+from tilewright.lang.device.smem import SmemAllocator
 from tilewright.lang.device.threads import WARP_SIZE, block_idx_in_cluster, thread_idx
 from tilewright.lang.device.warps import make_warp_uniform
 from tilewright.lang.numbers.numeric import Int32, Int64, as_numeric
@@ -27,7 +27,7 @@ from tilewright.pipeline.counts import check_cluster, peers, releases, transacti
 from tilewright.pipeline.initialise import blocks, pipeline_init_arrive, pipeline_init_wait
 from tilewright.pipeline.mbarrier_array import MbarrierArray
 from tilewright.pipeline.state import PipelineState
-from tilewright.pipeline.threads import PipelineAsync, wait_unless
+from tilewright.pipeline.threads import PipelineAsync, name_stages, wait_unless
 
 ONE = CooperativeGroup(Agent.Thread, 1)
 
@@ -41,6 +41,7 @@ class PipelineTmaAsync(PipelineAsync):
 
     is_signalling_thread: Any
     lanes_read: bool = field(default=True, kw_only=True)
+    is_signaling_thread = property(lambda self: self.is_signalling_thread)
 
     @classmethod
     def create(  # type: ignore[override]  # other parameters, as documented
@@ -54,7 +55,9 @@ class PipelineTmaAsync(PipelineAsync):
         cta_layout_vmnk: Layout | None = None,
         tidx: Any = None,
         mcast_mode_mn: tuple[int, int] = (1, 1),
+        enable_multicast_signaling: bool = False,
         defer_sync: bool = False,
+        name: str = "",
         stage_tensors: Sequence[Any] | None = None,
         initializing_warps: tuple[int, int] = (0, 0),
         loc: Any = None,
@@ -75,15 +78,20 @@ class PipelineTmaAsync(PipelineAsync):
             cta_layout_vmnk: the layout (V, M, N, K) of the cluster's blocks; None: no cluster.
             tidx: the thread's index; ``thread_idx()[0]`` by default.
             mcast_mode_mn: whether A is multicast along the rows of the cluster, and B along its columns.
+            enable_multicast_signaling: ``consumer_group`` is the threads of a block that release a stage, from which
+                the arrivals follow.
+            name: as of :meth:`PipelineAsync.create`.
             defer_sync: leave out the barrier at the end, because the caller has ``pipeline_init_arrive`` and
                 ``pipeline_init_wait`` before the first use.
             initializing_warps: the warps that initialise the full and the empty mbarriers, some 7 cycles each.
         """
         check_cluster(cta_layout_vmnk, mcast_mode_mn)
+        if enable_multicast_signaling:
+            consumer_group = CooperativeGroup(Agent.Warp, -(-consumer_group.arrivals // WARP_SIZE))
         empties = releases(consumer_group, peers(cta_layout_vmnk, mcast_mode_mn))
         bytes_ = transaction_bytes(tx_count, stage_tensors, num_stages)
         full, empty = tma_stages(
-            barrier_storage, num_stages, producer_group, empties.arrivals, bytes_, initializing_warps
+            barrier_storage, num_stages, producer_group, empties.arrivals, bytes_, initializing_warps, name
         )
         signals, target = _signals(cta_layout_vmnk, tidx, empties.threads, mcast_mode_mn)
         if not defer_sync:
@@ -127,6 +135,7 @@ def tma_stages(
     emptiers: Any,
     tx_count: int,
     initializing_warps: tuple[int, int] = (0, 0),
+    name: str = "",
 ) -> tuple[MbarrierArray, MbarrierArray]:
     """The mbarriers of stages that ``tx_count`` bytes of TMA fill and ``emptiers`` arrivals make empty, and which two
     warps initialise."""
@@ -142,8 +151,7 @@ def tma_stages(
     filled, emptied = (PipelineOp.TmaLoad, fill), (PipelineOp.AsyncThread, release)
     full = MbarrierArray(barrier_storage, num_stages, filled, tx_count, initializing_warp=first)
     empty = MbarrierArray(barrier_storage + num_stages, num_stages, emptied, initializing_warp=second)
-    name_place("full", barrier_storage)
-    name_place("empty", barrier_storage + num_stages)
+    name_stages(name, barrier_storage, num_stages)
     return full, empty
 
 

@@ -15,13 +15,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from tilewright.atoms.tcgen05_sync import Tcgen05Fence
 from tilewright.errors import ConstraintError
 from tilewright.lang.device.calls import call
 from tilewright.lang.device.tensor_memory import CtaGroup
-from tilewright.lang.device.threads import block_idx_in_cluster
+from tilewright.lang.device.threads import WARP_SIZE, block_idx_in_cluster, thread_idx
 from tilewright.lang.device.warps import make_warp_uniform
 from tilewright.lang.numbers.numeric import Boolean, Int32
 from tilewright.lang.staging.generate import if_generate
@@ -34,6 +34,9 @@ from tilewright.pipeline.state import PipelineState
 from tilewright.pipeline.threads import PipelineAsync, wait_unless
 from tilewright.pipeline.tma import ONE, PipelineTmaAsync, tma_stages
 from tilewright.tiled.tma.cluster import commit_mask
+
+if TYPE_CHECKING:
+    from tilewright.pipeline.participants import PipelineConsumer, PipelineProducer
 
 
 class _Cluster(NamedTuple):
@@ -141,20 +144,23 @@ class PipelineTmaUmma(_ReadByMma, PipelineTmaAsync):
         barrier_storage: Any = None,
         cta_layout_vmnk: Layout | None = None,
         mcast_mode_mn: tuple[int, int] = (1, 1),
+        enable_multicast_signaling: bool = False,
         defer_sync: bool = False,
+        name: str = "",
         loc: Any = None,
         ip: Any = None,
     ) -> PipelineTmaUmma:
         """As :meth:`PipelineTmaAsync.create`. ``consumer_group``: the commits that make a stage empty, those of all
         MMAs of the cluster that read what this block loads: one, or with multicast as many as blocks along M and N
-        that share an operand, less one.
+        that share an operand, less one; ``enable_multicast_signaling``: that number follows from the cluster.
         ``tx_count``: the bytes of a stage of all blocks of one MMA."""
         cluster = _Cluster.of(cta_layout_vmnk)
         told, wanted = None, 1
         if cta_layout_vmnk is not None and blocks(cta_layout_vmnk) > 1:
             coord = cta_layout_vmnk.get_flat_coord(make_warp_uniform(block_idx_in_cluster()))
             told, wanted = commit_mask(cta_layout_vmnk, coord, mcast_mode_mn), peers(cta_layout_vmnk, mcast_mode_mn)
-        _arrivals(cls, "consumer_group", consumer_group, wanted)
+        if not enable_multicast_signaling:
+            _arrivals(cls, "consumer_group", consumer_group, wanted)
         made: Any = super().create(
             num_stages=num_stages,
             producer_group=producer_group,
@@ -162,17 +168,27 @@ class PipelineTmaUmma(_ReadByMma, PipelineTmaAsync):
             tx_count=tx_count,
             barrier_storage=barrier_storage,
             defer_sync=True,
+            name=name,
         )
         if not defer_sync:
             _meet(cta_layout_vmnk)
         return dataclasses.replace(made, told=told, cluster=cluster)
 
     def producer_acquire(
-        self, state: PipelineState, try_acquire_token: Any = None, *, loc: Any = None, ip: Any = None
+        self,
+        state: PipelineState,
+        try_acquire_token: Any = None,
+        *,
+        expected_tx: Any = None,
+        loc: Any = None,
+        ip: Any = None,
     ) -> None:
-        """Wait until the MMAs have read the stage; the block that issues them expects the bytes. A whole warp."""
+        """Wait until the MMAs have read the stage; the block that issues them expects the bytes. A whole warp.
+        ``expected_tx``: the bytes of this round, where they are not ``tx_count``."""
         wait_unless(try_acquire_token, self.sync_object_empty, state)
-        self._if_leads(lambda: self.sync_object_full.arrive(state.index))
+        full = self.sync_object_full
+        bytes_ = full.tx_count if expected_tx is None else expected_tx
+        self._if_leads(lambda: full.arrive_and_expect_tx(state.index, bytes_))
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,14 +221,23 @@ class PipelineTmaMultiConsumersAsync(PipelineTmaUmma):
         tx_count: int,
         barrier_storage: Any = None,
         cta_layout_vmnk: Layout | None = None,
+        mcast_mode_mn: tuple[int, int] = (1, 1),
+        tidx: Any = None,
+        enable_multicast_signaling: bool = False,
         defer_sync: bool = False,
+        force_deprecated_per_lane_signaling: bool | None = None,
+        name: str = "",
         loc: Any = None,
         ip: Any = None,
     ) -> PipelineTmaMultiConsumersAsync:
         """As :meth:`PipelineTmaUmma.create`, for stages that one block loads for itself. ``consumer_group_umma``: the
-        warps that issue MMAs, one arrival each, by their commits; ``consumer_group_async``: the threads that release a
-        stage besides."""
-        check_cluster(cta_layout_vmnk, (1, 1))
+        warps that issue MMAs, one arrival each, by their commits.
+
+        ``consumer_group_async``: who releases a stage besides. A number of threads that is a multiple of 32 is these
+        threads, each of which arrives; ``force_deprecated_per_lane_signaling=False`` and other numbers are the warps,
+        of which one lane arrives. ``enable_multicast_signaling``: it is the threads of the block, by warps.
+        ``tidx``: the thread's index, ``thread_idx()[0]`` by default."""
+        check_cluster(cta_layout_vmnk, mcast_mode_mn)
         if blocks(cta_layout_vmnk) > 1:
             raise ConstraintError(
                 f"{cls.__name__}: cta_layout_vmnk is {cta_layout_vmnk}; threads wait for the bytes of their own block, "
@@ -224,11 +249,19 @@ class PipelineTmaMultiConsumersAsync(PipelineTmaUmma):
                 f"{cls.__name__}: consumer_group_umma is {consumer_group_umma}; each warp that issues MMAs arrives "
                 "once, by its commit: CooperativeGroup(Agent.Thread, warps that issue MMAs)"
             )
-        emptiers = consumer_group_umma.size + consumer_group_async.arrivals
-        full, empty = tma_stages(barrier_storage, num_stages, producer_group, emptiers, tx_count)
+        count = consumer_group_async.arrivals
+        per_lane = count % WARP_SIZE == 0 and not enable_multicast_signaling
+        if force_deprecated_per_lane_signaling is not None:
+            per_lane = force_deprecated_per_lane_signaling
+        if enable_multicast_signaling and not per_lane:
+            count = -(-count // WARP_SIZE)
+        full, empty = tma_stages(
+            barrier_storage, num_stages, producer_group, consumer_group_umma.size + count, tx_count, name=name
+        )
         if not defer_sync:
             _meet(cta_layout_vmnk)
-        return cls(full, empty, num_stages, None, None, None)
+        thread = Int32(thread_idx()[0] if tidx is None else tidx)
+        return cls(full, empty, num_stages, None, None, None if per_lane else thread % WARP_SIZE == 0)
 
     @property
     def sync_object_empty_umma(self) -> MbarrierArray:
@@ -241,19 +274,32 @@ class PipelineTmaMultiConsumersAsync(PipelineTmaUmma):
         return self.sync_object_empty
 
     def consumer_release(
-        self, state: PipelineState, op_type: PipelineOp | None = None, *, loc: Any = None, ip: Any = None
+        self,
+        state: PipelineState,
+        op_type: PipelineOp = PipelineOp.TCGen05Mma,
+        *,
+        loc: Any = None,
+        ip: Any = None,
     ) -> None:
         """``PipelineOp.TCGen05Mma``: the stage has been read when the MMAs that this warp has issued are done;
         ``PipelineOp.AsyncThread``: this thread has read its part."""
         if op_type is PipelineOp.TCGen05Mma:
             super().consumer_release(state)
-        elif op_type is PipelineOp.AsyncThread:
+        elif op_type is not PipelineOp.AsyncThread:
+            raise ConstraintError(
+                f"consumer_release: op_type is {op_type}; a stage is released by PipelineOp.TCGen05Mma, of the warp "
+                "that issues MMAs, and by PipelineOp.AsyncThread, of the other threads"
+            )
+        elif self.is_signalling_thread is None:
             self.sync_object_empty_async.arrive(state.index)
         else:
-            raise ConstraintError(
-                f"consumer_release: op_type is {op_type}; say whose release it is: PipelineOp.TCGen05Mma by the warp "
-                "that issues MMAs, PipelineOp.AsyncThread by each thread of the others"
-            )
+            PipelineTmaAsync.consumer_release(self, state)
+
+    def make_participants(  # type: ignore[override]  # three, as documented
+        self, *, loc: Any = None, ip: Any = None
+    ) -> tuple[PipelineProducer, PipelineConsumer, None]:
+        """The producer and the warp that issues MMAs; the other threads have a state and ``consumer_release``."""
+        return self.make_producer(), self.make_consumer(), None
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,6 +335,7 @@ class PipelineAsyncUmma(_ReadByMma, _FencedWaits):
         barrier_storage: Any = None,
         cta_layout_vmnk: Layout | None = None,
         defer_sync: bool = False,
+        name: str = "",
         loc: Any = None,
         ip: Any = None,
     ) -> PipelineAsyncUmma:
@@ -303,6 +350,7 @@ class PipelineAsyncUmma(_ReadByMma, _FencedWaits):
             barrier_storage=barrier_storage,
             producer_mask=cluster.leader,
             defer_sync=True,
+            name=name,
         )
         if not defer_sync:
             _meet(cta_layout_vmnk)
@@ -349,6 +397,7 @@ class PipelineUmmaAsync(_FencedWaits):
         barrier_storage: Any = None,
         cta_layout_vmnk: Layout | None = None,
         defer_sync: bool = False,
+        name: str = "",
         loc: Any = None,
         ip: Any = None,
     ) -> PipelineUmmaAsync:
@@ -364,6 +413,7 @@ class PipelineUmmaAsync(_FencedWaits):
             producer_mask=cluster.pair,
             consumer_mask=cluster.leader,
             defer_sync=True,
+            name=name,
         )
         if not defer_sync:
             _meet(cta_layout_vmnk)
