@@ -59,6 +59,29 @@ def test_warps_of_an_epilogue_as_the_caller_says() -> None:
         sm100.compute_epilogue_tile_shape(*arguments, tmem_warp_shape_mn=(1, 4))
 
 
+@pytest.mark.parametrize(
+    ("two", "tile_m", "mma_n", "tiles", "in_tmem"),
+    [
+        (two, m, n, tiles, False)
+        for two, ms in ((False, (64, 128)), (True, (128, 256)))
+        for m in ms
+        for n, tiles in ((64, 1), (64, 2), (64, 4), (128, 2))
+    ]
+    + [(False, 64, 64, 2, True), (False, 128, 64, 2, True), (True, 256, 64, 2, True)],
+)
+def test_columns_of_accumulators_are_those_of_their_fragments(
+    two: bool, tile_m: int, mma_n: int, tiles: int, in_tmem: bool
+) -> None:
+    source = tcgen05.OperandSource.TMEM if in_tmem else tcgen05.OperandSource.SMEM
+    major, group = OperandMajorMode.K, tcgen05.CtaGroup.TWO if two else tcgen05.CtaGroup.ONE
+    op = tcgen05.MmaF16BF16Op(cutlass.Float16, cutlass.Float32, (tile_m, mma_n), group, source, major, major)
+    mma = cute.make_tiled_mma(op)
+    layout = mma.make_fragment_C(mma.partition_shape_C((tile_m, mma_n * tiles))).layout
+    held = tile_m // (2 if two else 1), mma_n * tiles
+    columns = sm100.compute_acc_tmem_cols_per_stage(*held, two, mma_n, in_tmem)
+    assert cutlass.utils.compute_tmem_cols_from_layout(layout, cutlass.Float32) == columns
+
+
 @pytest.mark.parametrize("major", OperandMajorMode)
 def test_staged_tiles_of_an_operand_lie_as_the_mma_reads_them(major: OperandMajorMode) -> None:
     """The tile (M, K) of ``make_smem_layout`` against the modes of ``make_smem_layout_a``."""

@@ -72,6 +72,7 @@ __all__ = [
     "cluster_shape_to_tma_atom_A",
     "cluster_shape_to_tma_atom_B",
     "cluster_shape_to_tma_atom_SFB",
+    "compute_acc_tmem_cols_per_stage",
     "compute_epilogue_tile_shape",
     "compute_epilogue_tile_size",
     "get_layoutSFA_TV",
@@ -108,28 +109,17 @@ def compute_epilogue_tile_size(
     elem_width_c: int | None = None,
     d_is_m_major: bool = True,
     c_is_m_major: bool = True,
+    tmem_warp_shape_mn: tuple[int, int] | None = None,
 ) -> tuple[int, int]:
     """The part (M, N) of a block's tile that the epilogue stores at a time. Widths are in bits; no C: None.
+    ``tmem_warp_shape_mn``: how four warps divide rows and columns, (4, 1) or (2, 2), where the tile does not say it.
 
     ConstraintError where the tile is smaller than what four warps store at a time.
 
     >>> compute_epilogue_tile_size(128, 256, False, 16)
     (128, 32)
     """
-    warps = _warps(cta_tile_m, use_2cta)
-    return _part(cta_tile_m, cta_tile_n, warps, elem_width_d, elem_width_c, d_is_m_major, c_is_m_major)
-
-
-def _part(
-    cta_tile_m: int,
-    cta_tile_n: int,
-    warps: tuple[int, int],
-    elem_width_d: int,
-    elem_width_c: int | None,
-    d_is_m_major: bool,
-    c_is_m_major: bool,
-) -> tuple[int, int]:
-    warp_m, warp_n = warps
+    warp_m, warp_n = _warps(cta_tile_m, use_2cta, tmem_warp_shape_mn)
     m = min(cta_tile_m, DATAPATHS * warp_m)
     least = [_least(elem_width_d, d_is_m_major) * warp_n]
     if elem_width_c is not None:
@@ -183,8 +173,7 @@ def compute_epilogue_tile_shape(
     ip: Any = None,
 ) -> tuple[Any, Any]:
     """The tiler (M, N) of the epilogue's parts of a block's tile ``(M, N, ...)``; see
-    :func:`compute_epilogue_tile_size`. Where two warps share the columns, N is not contiguous. ``tmem_warp_shape_mn``:
-    how the four warps divide rows and columns, (4, 1) or (2, 2), where the tile does not say it.
+    :func:`compute_epilogue_tile_size`. Where two warps share the columns, N is not contiguous.
 
     >>> from tilewright.cute import Float16, Float32
     >>> print(*compute_epilogue_tile_shape((64, 256, 64), True, LayoutEnum.ROW_MAJOR, Float32))
@@ -193,10 +182,31 @@ def compute_epilogue_tile_shape(
     m, n = (int(size(x)) for x in cta_tile_shape[:2])
     c = None if elem_ty_c is None else scalar_of(elem_ty_c).width
     c_is_m_major = layout_c is None or layout_c.is_m_major_c()
-    warps = _warps(m, use_2cta_instrs, tmem_warp_shape_mn)
-    part_m, part_n = _part(m, n, warps, scalar_of(elem_ty_d).width, c, layout_d.is_m_major_c(), c_is_m_major)
-    columns = make_layout((part_n // warps[1], warps[1]), stride=(1, n // warps[1]))
+    majors = layout_d.is_m_major_c(), c_is_m_major
+    width = scalar_of(elem_ty_d).width
+    part_m, part_n = compute_epilogue_tile_size(m, n, use_2cta_instrs, width, c, *majors, tmem_warp_shape_mn)
+    warp_n = _warps(m, use_2cta_instrs, tmem_warp_shape_mn)[1]
+    columns = make_layout((part_n // warp_n, warp_n), stride=(1, n // warp_n))
     return make_layout(part_m), coalesce(columns)
+
+
+def compute_acc_tmem_cols_per_stage(
+    cta_tile_m: int, cta_tile_n: int, use_2cta: bool, mma_n: int, transform_a_source_is_tmem: bool
+) -> int:
+    """The columns of tensor memory of one stage of accumulators. Rows of a pair that leave lanes of a block free hold
+    several columns side by side; so do two MMAs of 64 rows of one block, unless A is in tensor memory, whose lanes are
+    those of the result.
+
+    >>> compute_acc_tmem_cols_per_stage(64, 256, True, 256, False)
+    128
+    >>> [compute_acc_tmem_cols_per_stage(64, 256, False, 64, a_in_tmem) for a_in_tmem in (False, True)]
+    [128, 256]
+    """
+    if use_2cta:
+        return cta_tile_n // (4 * DATAPATHS // cta_tile_m)
+    if cta_tile_m == 64 and not transform_a_source_is_tmem:
+        return -(-cta_tile_n // (2 * mma_n)) * mma_n
+    return cta_tile_n
 
 
 _LOADS = {
