@@ -247,3 +247,15 @@ def test_what_is_copied_is_not_kept(calls: dict[Any, Any]) -> None:
         a += step
         np.testing.assert_array_equal(mixed_matmul(a, prepared).double(), (a.double() @ wanted.T).half().double())
     assert not calls
+
+
+def test_what_is_copied_into_the_result_is_not_kept(calls: dict[Any, Any]) -> None:
+    """Rows of a stack that are not those of one matrix get a copy of the product, by PyTorch."""
+    draw = drawing("cpu", 0)
+    weight, scales = draw(N, K, dtype=torch.int8), draw(N, K // 64, dtype=torch.float16)
+    prepared, wanted = prepare_weight(weight, scales), weight.double() * scales.double().repeat_interleave(64, 1)
+    for _ in range(2):
+        a, out = draw(2, 3, K, dtype=torch.float16), draw(3, 2, N, dtype=torch.float16).transpose(0, 1)
+        assert mixed_matmul(a, prepared, out=out) is out
+        np.testing.assert_array_equal(out.double(), (a.double() @ wanted.T).half().double())
+    assert not calls
