@@ -41,25 +41,13 @@ def complement_of(layout: Layout, cotarget: Any, covers: bool = True) -> tuple[L
         modes = _by_stride(modes, f"complement({layout}, {format_tree(cotarget)})")
     shapes: list[Any] = []
     strides: list[Any] = []
-    filled: Any = 1
-    for d, s in modes:
-        both_static = d.__class__ is int and filled.__class__ is int
-        gap = d // filled if both_static else exact_quotient(d, filled)
-        if gap is None:
-            below = f"{format_tree(filled)}, where the modes below it end,"
-            why = f"whether the stride of {_mode(d, s)} is divisible by {below} is not known before run time"
-            _cannot_fill(layout, cotarget, why)
+    filled: Any = 1  # the offsets below it are those of the modes so far and of the copies in their gaps
+    for stride, extent in modes:
+        gap = _copies_below(layout, cotarget, stride, extent, filled, covers)
         if gap.__class__ is not int or gap > 1:
             shapes.append(gap)
             strides.append(filled)
-        if both_static and covers and d % filled and gap:
-            _cannot_fill(layout, cotarget, f"no copy reaches the last {d % filled} offsets below {_mode(d, s)}")
-        if gap.__class__ is int and gap < 1:
-            if d < 0:
-                _cannot_fill(layout, cotarget, "the layout is one with negative strides")
-            why = f"{_mode(d, s)} begins below {filled}, where the modes under it end"
-            _cannot_fill(layout, cotarget, f"the layout is not one-to-one, its modes nested: {why}")
-        filled = d * s
+        filled = stride * extent
     # The gaps never merge: each ends before the mode above it begins.
     gaps = len(shapes)
     both_static = cotarget.__class__ is int and filled.__class__ is int
@@ -72,6 +60,27 @@ def complement_of(layout: Layout, cotarget: Any, covers: bool = True) -> tuple[L
     shapes += flatten_to_tuple(rest)
     strides += flatten_to_tuple(compact(rest, filled))
     return from_modes(*merged(tuple(shapes), tuple(strides))), gaps
+
+
+def _copies_below(layout: Layout, cotarget: Any, stride: Any, extent: Any, filled: Any, covers: bool) -> Any:
+    """How many copies of what fills the offsets below ``filled`` fit below the next mode's stride: 1 without a gap."""
+    if stride.__class__ is not int or filled.__class__ is not int:
+        copies = exact_quotient(stride, filled)
+        if copies is None:
+            below = f"{format_tree(filled)}, where the modes below it end,"
+            why = f"whether the stride of {_mode(stride, extent)} is divisible by {below} is not known before run time"
+            _cannot_fill(layout, cotarget, why)
+    else:
+        copies = stride // filled
+        if covers and stride % filled and copies:
+            why = f"no copy reaches the last {stride % filled} offsets below {_mode(stride, extent)}"
+            _cannot_fill(layout, cotarget, why)
+    if copies.__class__ is int and copies < 1:
+        if stride < 0:
+            _cannot_fill(layout, cotarget, "the layout is one with negative strides")
+        why = f"{_mode(stride, extent)} begins below {filled}, where the modes under it end"
+        _cannot_fill(layout, cotarget, f"the layout is not one-to-one, its modes nested: {why}")
+    return copies
 
 
 def _cannot_fill(layout: Layout, cotarget: Any, why: str) -> NoReturn:
@@ -149,6 +158,8 @@ def complement(input: Any, cotarget: Any = None, *, loc: Any = None, ip: Any = N
 
 
 def _right_inverse(shapes: list[Any], strides: list[Any]) -> Layout:
+    """From stride 1 on, the mode whose stride is where the modes so far end, until there is none: its extent, by the
+    step of its coordinate in the 1-D coordinate."""
     by_stride: dict[int, tuple[Any, Any]] = {}
     runtime: list[tuple[Any, Any, Any]] = []
     step: Any = 1
@@ -208,6 +219,8 @@ def right_inverse(input: Any, *, loc: Any = None, ip: Any = None) -> Any:
 
 @remembered
 def _left_inverse(static: bool, layout: Layout, _: None = None) -> Layout:
+    """The modes in the order of their strides: each mode of the result counts the multiples of one stride up to the
+    next one, and steps as the coordinate of the mode below does."""
     shapes, strides = merged(layout.shape, layout.stride)
     modes = []
     step: Any = 1
@@ -229,7 +242,7 @@ def _left_inverse(static: bool, layout: Layout, _: None = None) -> Layout:
     reached: Any = 1
     largest = 0
     for i, (d, s, step) in enumerate(modes):
-        bridged = exact_quotient(d, reached)
+        bridged = exact_quotient(d, reached)  # offsets from one stride to the next, in units of the smaller
         if bridged is None:
             smaller = f"is not divisible by the smaller {format_tree(reached)}"
             raise LayoutError(f"left_inverse({layout}): the stride {format_tree(d)} {smaller}")
