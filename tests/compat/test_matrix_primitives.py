@@ -1,4 +1,4 @@
-"""``ldmatrix``, ``stmatrix``, ``barrier_cta_red`` and ``tensormap_replace`` of ``cutlass.experimental.primitives``."""
+"""Primitives beside those that libraries call: ldmatrix, stmatrix, barrier_cta_red, exit, tensormap_replace."""
 
 from __future__ import annotations
 
@@ -242,6 +242,61 @@ def test_a_barrier_that_some_only_arrive_at() -> None:
 def test_barriers_that_do_not_exist(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ConstraintError, match=message):
         per_thread(lambda t: (prims.barrier_cta_red(t == 0, **arguments), t)[1], 32)
+
+
+def leaving(late: bool, cluster: int) -> Any:
+    """Of four warps the last two end, ``late``: when the others wait for them already; these exchange numbers."""
+
+    @cute.kernel
+    def kernel(out: cute.Tensor) -> None:
+        t, _, _ = cute.arch.thread_idx()
+        block, _, _ = cute.arch.block_idx()
+        held = cutlass.Array(cutlass.Int32, 64, space=cutlass.AddressSpace.smem, alignment=16)
+        flag = cutlass.Array(cutlass.Int32, 1, space=cutlass.AddressSpace.smem, alignment=16)
+        if t == 0:
+            flag[0] = cutlass.Int32(0)
+        cute.arch.sync_threads()
+        if t >= 64:
+            if cutlass.const_expr(late):
+                while cute.arch.load(flag.data_ptr(), cutlass.Int32, sem="acquire", scope="cta") == 0:
+                    pass
+            prims.exit()
+        for turn in range(3):
+            held[t] = t + turn
+            if t == 0:
+                cute.arch.store(flag.data_ptr(), cutlass.Int32(1), sem="release", scope="cta")
+            cute.arch.sync_threads()
+            out[t, turn, block] = held[63 - t]
+            cute.arch.sync_threads()
+        cute.arch.cluster_arrive()
+        cute.arch.cluster_wait()
+
+    @cute.jit
+    def host(out: cute.Tensor) -> None:
+        kernel(out).launch(grid=(cluster, 1, 1), block=(128, 1, 1), cluster=(cluster, 1, 1))
+
+    return host
+
+
+@BOTH
+@pytest.mark.parametrize(("late", "cluster"), [(False, 1), (True, 2)])
+def test_warps_that_end(late: bool, cluster: int, machine: str) -> None:
+    with sim.options(check="all"):
+        found = run(machine, leaving(late, cluster), np.zeros((128, 3, cluster), np.int32))
+    want = np.zeros((128, 3, cluster), np.int32)
+    want[:64] = (63 - np.arange(64)[:, None, None]) + np.arange(3)[:, None]
+    np.testing.assert_array_equal(found, want)
+
+
+def test_threads_that_end_without_their_warp() -> None:
+    @cute.jit
+    def some(t: Any) -> Any:
+        if t > 40:
+            prims.exit()
+        return t
+
+    with pytest.raises(SimulationError, match=r"exit of only 23 of the warp's threads \(lanes 9-31\)"):
+        per_thread(some, 64)
 
 
 # -- tensor maps -------------------------------------------------------------------------------------------------------

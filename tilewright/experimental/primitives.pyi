@@ -41,7 +41,7 @@ from tilewright.experimental.synchronise import (
     bar_warp_sync as bar_warp_sync, barrier as barrier, barrier_cluster_arrive as barrier_cluster_arrive,
     barrier_cluster_arrive_relaxed as barrier_cluster_arrive_relaxed, barrier_cluster_wait as barrier_cluster_wait,
     barrier_cta_arrive as barrier_cta_arrive, barrier_cta_red as barrier_cta_red, barrier_cta_sync as barrier_cta_sync,
-    barrier_cta_sync_aligned as barrier_cta_sync_aligned, cluster_ctarank as cluster_ctarank, elect_sync as elect_sync,
+    barrier_cta_sync_aligned as barrier_cta_sync_aligned, cluster_ctarank as cluster_ctarank, elect_sync as elect_sync, exit as exit,
     fence_proxy as fence_proxy, fence_proxy_acquire as fence_proxy_acquire,
     fence_proxy_release as fence_proxy_release, fence_sync_restrict as fence_sync_restrict, mapa as mapa,
     setmaxregister as setmaxregister, shfl_sync as shfl_sync, vote_sync as vote_sync,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tilewright.atoms.exit import Exit
 from tilewright.atoms.tensormap import FenceTensorMapAcquire, FenceTensorMapRelease
 from tilewright.errors import ConstraintError
 from tilewright.experimental import choices
@@ -27,6 +28,7 @@ __all__ = [
     "barrier_cta_sync_aligned",
     "cluster_ctarank",
     "elect_sync",
+    "exit",
     "fence_proxy",
     "fence_proxy_acquire",
     "fence_proxy_release",
@@ -76,6 +78,26 @@ def barrier(barrier_id: Any = None, number_of_threads: Any = None, *, loc: Any =
     [0, 1]
     """
     barrier_cta_sync(barrier_id, number_of_threads)
+
+
+def exit(*, loc: Any = None, ip: Any = None) -> None:
+    """The warps that are here end. Barriers of all threads of the block (:func:`barrier_cta_sync` without a number of
+    threads), and those of the cluster, wait for them no longer. Of a warp all threads end, or none.
+
+    >>> from tilewright import cute
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> @cute.jit
+    ... def first_warp(t, p):
+    ...     if t >= 32:
+    ...         exit()
+    ...     barrier_cta_sync()  # of the first warp alone
+    ...     arch.store(p + t, 7)
+    ...     return t
+    >>> per_thread(first_warp, 64, memory=[0] * 64)[1][31:33]
+    [7, 0]
+    """
+    call(Exit())
 
 
 def barrier_cta_arrive(

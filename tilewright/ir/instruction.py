@@ -137,6 +137,10 @@ class Lanes(Protocol):
         """Arrive at the block's barrier without waiting."""
         ...
 
+    def exit(self) -> None:
+        """The warps that are here end: nothing follows. Blocking instructions only."""
+        ...
+
     def cluster_arrive(self, aligned: bool = True) -> None:
         """Arrive at the barrier of the cluster; ``aligned``: whole warps only."""
         ...

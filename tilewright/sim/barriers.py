@@ -10,6 +10,8 @@ from tilewright.ir.target import WARP
 from tilewright.sim.faults import Fault
 
 NAMED = 16
+ENDS = object()
+"""What a group asks for whose warps end."""
 
 
 class Barriers:
@@ -18,6 +20,8 @@ class Barriers:
 
     def __init__(self, blocks: int, warps_per_block: int) -> None:
         self.warps_per_block = warps_per_block
+        self.ended: np.ndarray | None = None  # warps of each block that have ended by an `exit`
+        self.of_all = np.zeros(blocks * NAMED, bool)  # whether a phase is one of all threads of the block
         self.arrived = np.zeros(blocks * NAMED, np.int64)
         self.expected = np.zeros(blocks * NAMED, np.int64)
         self.completed = np.zeros(blocks * NAMED, np.int64)
@@ -34,14 +38,16 @@ class Barriers:
         if ids.min() < 0 or ids.max() >= NAMED:
             raise Fault(f"barrier {int(ids[(ids < 0) | (ids >= NAMED)][0])} does not exist; ids are 0 to 15")
         whole = self.warps_per_block * WARP
-        counts = np.full(rows.size, whole) if count is None else _per_warp(count, rows, "barrier count")
+        blocks = group.warps[rows] // self.warps_per_block
+        counts = self.whole(blocks) + np.zeros_like(rows) if count is None else _per_warp(count, rows, "barrier count")
         if (counts <= 0).any() or (counts % WARP).any():
             raise Fault(f"a barrier of {int(counts[0])} threads: the count must be a positive multiple of 32")
         # bar.arrive counts each time: a warp that has arrived may come again, to wait (PTX ISA, "bar.sync").
         if (counts > whole).any() and not self._arrives_without_waiting(group.program):
             raise Fault(f"a barrier of {int(counts.max())} threads in a block of {whole} can never complete")
-        keys = group.warps[rows] // self.warps_per_block * NAMED + ids
+        keys = blocks * NAMED + ids
         self._agree(keys, counts)
+        self.of_all[keys] = count is None
         target = self._count(keys, counts)
         return BarrierWait(self, rows, keys, target, op)
 
@@ -58,14 +64,36 @@ class Barriers:
         """All warps of a group arrive at one barrier for the whole of their blocks, none beyond the phase that is open;
         None if that is not so."""
         keys, threads, block_of, rows = _meeting(group, number)
-        expected, total, whole = self.expected[keys], self.arrived[keys] + threads, self.warps_per_block * WARP
+        expected, total, whole = self.expected[keys], self.arrived[keys] + threads, self.whole(keys // NAMED)
         others = ((expected != 0) & (expected != whole)) | (total > whole)
         if not 0 <= number < NAMED or others.any():
             return None
         incomplete, following = total != whole, self.completed[keys] + 1
+        self.of_all[keys] = True
         self.completed[keys] = following - incomplete
         self.arrived[keys], self.expected[keys] = total * incomplete, whole * incomplete
         return BarrierWait(self, rows, keys[block_of], following[block_of], op)
+
+    def whole(self, blocks: np.ndarray) -> Any:
+        """The threads of each block that have not ended."""
+        threads = self.warps_per_block * WARP
+        return threads if self.ended is None else threads - self.ended[blocks] * WARP
+
+    def exit(self, group: Any, mask: Any) -> None:
+        """These warps end: phases of all threads, which have not ended, may be complete by that."""
+        rows = whole_warps(group, mask, _TORN_EXIT)
+        if rows.size < group.warps.size:
+            raise Fault("exit where other warps are in the same branch without their threads", fix=_TORN_EXIT[1])
+        if self.ended is None:
+            self.ended = np.zeros(self.arrived.size // NAMED, np.int64)
+        blocks, counts = np.unique(group.warps // self.warps_per_block, return_counts=True)
+        self.ended[blocks] += counts
+        keys = (blocks[:, None] * NAMED + np.arange(NAMED)).reshape(-1)
+        keys = keys[self.of_all[keys] & (self.arrived[keys] > 0)]
+        self.expected[keys] = self.whole(keys // NAMED)
+        complete = keys[self.arrived[keys] >= self.expected[keys]]
+        self.completed[complete] += 1
+        self.arrived[complete] = self.expected[complete] = 0
 
     def _agree(self, keys: np.ndarray, counts: np.ndarray) -> None:
         known = self.expected[keys]
@@ -178,8 +206,20 @@ def _rank(keys: np.ndarray) -> np.ndarray:
     return rank
 
 
-def whole_warps(group: Any, mask: Any) -> np.ndarray:
-    """The warps that arrive: those with an active lane; all their threads must be active."""
+_TORN_BARRIER = (
+    "a block barrier inside a branch that only {count} of the warp's threads take (lanes {lanes})",
+    "all threads of a warp must reach the barrier together: move it out of the branch, "
+    "or make the condition the same for the whole warp",
+)
+_TORN_EXIT = (
+    "exit of only {count} of the warp's threads (lanes {lanes}): the simulator's warps end as a whole",
+    "make the condition the same for the whole warp, or branch around what these threads are to leave out",
+)
+
+
+def whole_warps(group: Any, mask: Any, torn: tuple[str, str] = _TORN_BARRIER) -> np.ndarray:
+    """The warps that arrive: those with an active lane; all their threads must be active. ``torn``: what is said where
+    they are not, and how to repair it."""
     if mask is None:
         return np.arange(group.warps.size)
     existing = group.existing()
@@ -190,13 +230,9 @@ def whole_warps(group: Any, mask: Any) -> np.ndarray:
     if partial.any():
         warp = int(np.argmax(partial))
         there = lanes[warp]
-        raise Fault(
-            f"a block barrier inside a branch that only {int(there.sum())} of the warp's threads take "
-            f"(lanes {_runs(there)})",
-            np.repeat(partial, WARP) & mask,
-            fix="all threads of a warp must reach the barrier together: move it out of the branch, "
-            "or make the condition the same for the whole warp",
-        )
+        text, fix = torn
+        where = text.format(count=int(there.sum()), lanes=_runs(there))
+        raise Fault(where, np.repeat(partial, WARP) & mask, fix=fix)
     return np.flatnonzero(some)
 
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from tilewright.ir.core import Op
 from tilewright.ir.types import PtrType, VecType
-from tilewright.sim.program import BLOCKED, Closure
+from tilewright.sim.barriers import ENDS
+from tilewright.sim.program import BLOCKED, DONE, Closure
 from tilewright.sim.values import TypedPointer
 
 
@@ -77,6 +78,8 @@ def blocking_call(op: Op, operands: list[int], results: list[int], following: in
         wait = lanes.request
         if wait is None:
             return following
+        if wait is ENDS:
+            return DONE
         # The group goes on behind the call once the condition holds; what it waits for is in the report of a deadlock.
         group.pc, group.wait, group.last = following, wait, op
         if not group.still:

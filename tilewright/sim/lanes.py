@@ -13,7 +13,7 @@ from tilewright.ir.types import I64
 from tilewright.sim.access import access_of
 from tilewright.sim.agents import Effect
 from tilewright.sim.atomics import AtomicUpdate, atomic
-from tilewright.sim.barriers import BarrierWait, ConditionWait
+from tilewright.sim.barriers import ENDS, BarrierWait, ConditionWait
 from tilewright.sim.events import no_values
 from tilewright.sim.faults import Fault
 from tilewright.sim.held import FragmentRows, hold
@@ -172,6 +172,10 @@ class GroupLanes:
 
     def arrive(self, barrier: Any, count: Any = None) -> None:
         self._arrived(barrier, count, False)
+
+    def exit(self) -> None:
+        self.group.wave.barriers.exit(self.group, self.mask)
+        self.request = ENDS
 
     def _arrived(self, barrier: Any, count: Any, waits: bool) -> BarrierWait:
         group = self.group

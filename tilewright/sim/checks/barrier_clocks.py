@@ -123,6 +123,15 @@ class BarrierClocks:
         elif over.any():
             self._complete(here.keys[over], here.rows[over])
 
+    def settle(self) -> None:
+        """Phases may be complete because the others of their blocks have ended (``exit``)."""
+        for number, first in self.ids.items():
+            keys = np.arange(self.blocks) * NAMED + number
+            rows = np.arange(first, first + self.blocks)
+            over = self.completed[keys] > self.seen[rows]
+            if over.any():
+                self._complete(keys[over], rows[over])
+
     def _arrivals(self, group: Group, warps: Array, keys: Array) -> Arrivals:
         """The barriers that these warps arrive at; found once for each pair of warps and keys, on which alone it
         depends."""

@@ -178,6 +178,8 @@ class HappensBefore(Observer):
 
     def left(self, group: Group) -> None:
         self.waves[group.wave].floor[group.warps] = NEVER  # nothing is in the way of those who have ended
+        if group.wave.barriers.ended is not None:
+            self.barriers[group.wave].settle()
 
     # -- barriers ------------------------------------------------------------------------------------------------------
 
