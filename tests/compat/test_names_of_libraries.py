@@ -101,9 +101,9 @@ def test_a_layout_with_stages_makes_a_tma_atom() -> None:
     ("module", "name"),
     [
         ("base_dsl.ast_preprocessor", "DSLPreprocessor"),
-        ("experimental.primitives", "stmatrix"),
+        ("cute.experimental", "get_mbarrier"),
         ("base_dsl.dsl", "set_dynamic_debug"),
-        ("experimental.primitives", "LoadShape"),
+        ("cute.experimental", "OperationTypeEnum"),
         ("cute.nvgpu.cpasync.copy", "CopyBulkTensorTileS2GNonExecTrait"),
     ],
 )
