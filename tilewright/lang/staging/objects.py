@@ -12,6 +12,7 @@ from typing import Any
 
 from tilewright.ir.core import Value
 from tilewright.ir.fold import normalise
+from tilewright.lang.numbers.dtypes import numeric_of_dtype
 from tilewright.lang.numbers.numeric import Boolean, Float32, Int32, Int64, Numeric, Uint64
 from tilewright.lang.staging.class_modules import module_of
 from tilewright.lang.staging.contents import stores_of
@@ -189,6 +190,9 @@ def describe(value: Any) -> str:
         return f"Python {type(value).__name__} {value!r}"
     if value is None or isinstance(value, str):
         return repr(value)
+    if getattr(value, "shape", None) == () and module_of(type(value)) in ("numpy", "ml_dtypes"):
+        number = f"{numeric_of_dtype(value.dtype).__name__}({value})"
+        return f"{type(value).__name__} {value} of NumPy (known only while staging: write {number})"
     if isinstance(value, (tuple, list, dict)):
         return f"{type(value).__name__} of {len(value)}"
     text = repr(value) if module_of(type(value)).startswith("tilewright.") else str(value)
