@@ -3,6 +3,7 @@ bits than were given."""
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import ml_dtypes
@@ -101,3 +102,31 @@ def test_a_literal_that_a_storage_format_does_not_hold(literal: float, kept: boo
     x, out = np.array([0, 2], ml_dtypes.float8_e4m3fn), np.zeros(2, np.float32)
     host(cute.runtime.from_dlpack(x), cute.runtime.from_dlpack(out))
     assert out.tolist() == [float(ml_dtypes.float8_e4m3fn(literal)) if kept else literal, 2]
+
+
+BEYOND = [-(2**63), -(2**40), -1, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**63, 2**64 - 1]
+
+
+@pytest.mark.parametrize("kind", [Int32, Uint32, Int64, Int8], ids=lambda kind: kind.__name__)
+def test_comparisons_with_any_literal_are_pythons(kind: Any) -> None:
+    """The type in which the two would compute made a large number of one below zero."""
+    numbers = [-5, -1, 0, 1, 7] if kind.signed else [0, 1, 7, 5, 2**32 - 1]
+    signs = [operator.lt, operator.le, operator.eq, operator.ne, operator.gt, operator.ge]
+    for literal in BEYOND:
+
+        def each(t: Any, literal: int = literal) -> Any:
+            whole = kind(t.to(Int64) * 0 + 1) * 0
+            number = [kind(x) + whole for x in numbers]
+            vector = cute.full(2, number[0], kind)
+            bits = Int64(0)
+            for i, x in enumerate(number):
+                for j, sign in enumerate(signs):
+                    bits |= Int64(sign(x, literal)) << (i * len(signs) + j)
+            for j, sign in enumerate(signs):
+                bits |= Int64(sign(vector, literal)[1]) << (len(numbers) * len(signs) + j)
+            exact = cutlass.min(number[0], literal) == min(numbers[0], literal)
+            exact = exact & (cutlass.max(literal, vector)[0] == max(numbers[0], literal))
+            return cutlass.select_(exact, bits, Int64(-1))
+
+        places = [sign(x, literal) for x in (*numbers, numbers[0]) for sign in signs]
+        assert per_thread(each, 1, dtype=Int64) == [sum(1 << i for i, truth in enumerate(places) if truth)]

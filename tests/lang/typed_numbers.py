@@ -169,8 +169,17 @@ def logic(act: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Number]:
     return operate
 
 
+def beyond(a: Any, b: Any) -> bool:
+    """Whether one is an integer, and the other one a literal that its type does not hold."""
+    whole = [x.computing() for x in (a, b) if isinstance(x, Number) and x.kind not in FLOATS]
+    literal = [int(x) for x in (a, b) if isinstance(x, (int, np.integer)) and not isinstance(x, bool)]
+    return bool(whole and literal) and convert(whole[0].kind, literal[0]).value != literal[0]
+
+
 def comparison(act: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Number]:
     def operate(a: Any, b: Any) -> Number:
+        if beyond(a, b):
+            return Number("Boolean", act(*(x.value if isinstance(x, Number) else int(x) for x in (a, b))))
         kind = common(a, b)
         return Number("Boolean", bool(act(convert(kind, a).value, convert(kind, b).value)))
 
@@ -205,7 +214,15 @@ def extreme(opcode: str) -> Callable[..., Any]:
     def chosen(*values: Any) -> Any:
         found, *rest = values if len(values) > 1 else values[0]
         for value in rest:
-            if isinstance(found, Number) or isinstance(value, Number):
+            if beyond(found, value):
+                x, y = (one.value if isinstance(one, Number) else int(one) for one in (found, value))
+                first, other = (found, value) if keep(x, y) else (value, found)
+                found = (
+                    first.computing()
+                    if isinstance(first, Number)
+                    else convert(kind_of_literal(first, other.computing().kind), first)
+                )
+            elif isinstance(found, Number) or isinstance(value, Number):
                 kind = common(found, value)
                 a, b = convert(kind, found), convert(kind, value)
                 if a.value != a.value or b.value != b.value:  # a number beside a NaN is taken

@@ -6,6 +6,7 @@ Numeric.
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from tilewright.errors import StagingError
@@ -29,6 +30,8 @@ def binary(opcode: str, a: Any, b: Any) -> Any:
     if opcode in SHIFTS:
         kind = shift_type(opcode, a, b)
         b = shift_count(b, kind)
+    elif opcode in ("min", "max") and (first := decided("lt" if opcode == "min" else "gt", a, b)) is not None:
+        return _as(CLASS_OF[promote.arithmetic(_of_one(*((a, b) if first else (b, a))))], a if first else b)
     else:
         kind = _common(a, b)
     if opcode == "truediv":
@@ -51,6 +54,8 @@ def binary(opcode: str, a: Any, b: Any) -> Any:
 def compare(opcode: str, a: Any, b: Any) -> Any:
     """A comparison after promotion: a Boolean."""
     a, b = as_literal(a), as_literal(b)
+    if (known := decided(opcode, a, b)) is not None:
+        return CLASS_OF[BOOL](known)
     both_bool = _type(a) == _type(b) == BOOL
     cls = CLASS_OF[BOOL if both_bool else _common(a, b)]
     a, b = _as(cls, a), _as(cls, b)
@@ -60,6 +65,24 @@ def compare(opcode: str, a: Any, b: Any) -> Any:
     if known is not None:
         return CLASS_OF[BOOL](known)
     return CLASS_OF[BOOL](Builder.current().compare(opcode, a.ir_value(), b.ir_value()))
+
+
+def decided(opcode: str, a: Any, b: Any) -> bool | None:
+    """What Python says of the comparison of integers with a literal that their type does not hold, whatever they are:
+    in the type in which the two compute, a number below zero would be a large one. None for all else.
+
+    >>> from tilewright import Int32, Uint32
+    >>> Int32(-1) < 2**31, Uint32(5) > -1, max(Uint32(5), -1)
+    (Boolean(True), Boolean(True), Uint32(5))
+    """
+    for number, literal in ((a, b), (b, a)):
+        kind = _type(getattr(number, "dtype", number))
+        if type(literal) is int and kind is not None and kind.is_integer and -(1 << 63) <= literal < 1 << 64:
+            low, high = facts.limits(promote.arithmetic(kind))
+            if not low <= literal <= high:
+                found: bool = getattr(operator, opcode)(*(0 if x is number else x for x in (a, b)))
+                return found
+    return None
 
 
 def unary(opcode: str, a: Any) -> Any:
@@ -202,6 +225,11 @@ def _common(a: Any, b: Any) -> ScalarType:
     if right is None:
         return promote.common(left, promote.literal(b, left))
     return promote.common(left, right)
+
+
+def _of_one(a: Any, other: Any) -> ScalarType:
+    """The type of an operand beside another one."""
+    return _type(a) or promote.literal(a, _type(other) or promote.default(other))
 
 
 def shift_type(opcode: str, a: Any, b: Any) -> ScalarType:

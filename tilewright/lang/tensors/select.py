@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright.lang.numbers import operators
 from tilewright.lang.numbers.numeric import NumberInMemory, Numeric
-from tilewright.lang.tensors.tensor_ssa import TensorSSA, where
+from tilewright.lang.tensors.tensor_ssa import TensorSSA, full, where
 
 
 def min(*values: Any, loc: Any = None, ip: Any = None) -> Any:
@@ -39,9 +39,13 @@ def _fold(opcode: str, plain: Any, values: tuple[Any, ...]) -> Any:
     result = values[0]
     for value in values[1:]:
         vector = next((v for v in (result, value) if isinstance(v, TensorSSA)), None)
-        result = (
-            vector.combine(opcode, result, value) if vector is not None else operators.binary(opcode, result, value)
-        )
+        if vector is None:
+            result = operators.binary(opcode, result, value)
+        elif (first := operators.decided("lt" if opcode == "min" else "gt", result, value)) is not None:
+            chosen = result if first else value
+            result = vector if chosen is vector else full(vector.shape, chosen)
+        else:
+            result = vector.combine(opcode, result, value)
     return result
 
 

@@ -173,6 +173,8 @@ class TensorSSA:
     def combine(self, opcode: str, left: Any, right: Any, compare: bool = False) -> TensorSSA:
         """``left opcode right`` elementwise after promotion and broadcasting; one of them is this value."""
         left, right = (x if isinstance(x, TensorSSA) else operators.as_literal(x) for x in (left, right))
+        if compare and (known := operators.decided(opcode, left, right)) is not None:
+            return full(broadcast_shape(left, right), known, Boolean)
         if opcode in operators.SHIFTS:
             kind = operators.shift_type(opcode, *(x.dtype if isinstance(x, TensorSSA) else x for x in (left, right)))
             right = _counts(right, kind)
