@@ -28,7 +28,7 @@ from tilewright.sim.checks.races import Races
 from tilewright.sim.checks.records import AccessRecord
 from tilewright.sim.checks.shadow import Shadow
 from tilewright.sim.checks.sparse_clock import SparseClock
-from tilewright.sim.checks.tensor_memory import TensorMemoryOrder, _Cells, _numbers
+from tilewright.sim.checks.tensor_memory import TensorMemoryOrder
 from tilewright.sim.checks.uninitialised import Uninitialised
 from tilewright.sim.checks.written_cells import WrittenCells
 from tilewright.sim.events import Events, Observer
@@ -199,7 +199,6 @@ SHORT_CUTS = [
     ShortCut("flags that are read again", Flags, ("access",), read_again),
     ShortCut("fences asked once for a warp", Flags, ("_by_fence_once",), fences_asked_again),
     ShortCut("accumulators written again", TensorMemoryOrder, ("_writes_again",), no),
-    ShortCut("accumulators read part by part", _Cells, ("last_writes",), lambda cells, at: _numbers(cells.written[at])),
     ShortCut("all warps fenced", Proxies, ("_plainly_fenced",), no),
     ShortCut("writes of a warp fenced as one", Proxies, ("_fenced_by_all",), no),
     ShortCut("places accessed again", Uninitialised, ("_again",), no),

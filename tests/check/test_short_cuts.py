@@ -14,7 +14,6 @@ from tests.check.drawn_cases import drawn_cases, report_as_it_is, report_of
 from tests.check.short_cuts import SHORT_CUTS, ShortCut
 from tilewright.sim.checks import race_cells
 from tilewright.sim.checks.race_cells import CellCheck
-from tilewright.sim.checks.tensor_memory import _Cells, _numbers
 
 NOTICED_BY = {
     "accesses kept without a look at their cells": ("bug", "a_buffer_changed_while_the_neighbour_reads"),
@@ -52,7 +51,6 @@ NOTICED_BY = {
     "flags that are read again": ("twin", "block_0_adds_up_without_waiting"),
     "fences asked once for a warp": ("bug", "a_ticket_without_the_blocks_barrier"),
     "accumulators written again": ("bug", "no_fence_before_the_barrier"),
-    "accumulators read part by part": ("bug", "no_fence_before_the_barrier"),
     "all warps fenced": ("bug", "a_proxy_fence_by_one_lane"),
     "writes of a warp fenced as one": ("bug", "tma_reads_what_is_written_again"),
     "cells known to be written": ("lanes", "8"),
@@ -130,21 +128,3 @@ def test_the_rule_for_one_lane(monkeypatch: pytest.MonkeyPatch) -> None:
     for kind, which in drawn_cases("rule", 6, 4):
         report_of(kind, which)
     assert min(said[name] for name in ("older", "warps", "racing", "ordered")) > 10, said
-
-
-def test_last_writes_of_tensor_memory() -> None:
-    draw, cells, inside = random.Random("columns"), _Cells(), 0
-
-    def drawn() -> Any:
-        first, count = 16 * draw.randrange(8), 16 * draw.randrange(1, 3)
-        columns = slice(start := 8 * draw.randrange(12), start + 8 * draw.randrange(1, 5))
-        lanes = slice(first, min(128, first + count))
-        return (lanes, columns) if draw.random() < 0.8 else np.ix_(np.arange(128)[lanes], np.arange(512)[columns])
-
-    for number in range(1, 400):
-        cells.write(number, [drawn() for _ in range(draw.randrange(1, 3))], draw.random() < 0.6)
-        for at in (drawn() for _ in range(4)):
-            plain = _numbers(cells.written[at])
-            assert cells.last_writes(at) == plain
-            inside += len(plain) == 1 and 0 not in plain
-    assert inside > 100

@@ -63,36 +63,14 @@ class _Side:
 class _Cells:
     """The uses of one block's tensor memory: for each cell the numbers of its last write and last read; 0 where there
     was none. ``again``: the number and the cells of the newest use, if that was a write with which nothing was
-    wrong. ``accumulators``: writes by MMAs, each by its number and a range of lanes and one of columns in which every
-    cell bears that number."""
+    wrong."""
 
-    __slots__ = ("written", "read", "allocations", "again", "accumulators")
+    __slots__ = ("written", "read", "allocations", "again")
 
     def __init__(self) -> None:
         self.written, self.read = np.zeros((2, LANES, COLUMNS), np.int32)
         self.allocations = 0
         self.again: tuple[int, list[Any]] = 0, []
-        self.accumulators: list[tuple[int, range, range]] = []
-
-    def write(self, number: int, where: list[Any], whole: bool) -> None:
-        """A use writes these cells. ``whole``: as the MMAs of a tile do, whose accumulators are read part by part."""
-        for cell in where:
-            self.written[cell] = number
-        reached = [_ranges(cell) for cell in where]
-        kept = [each for each in self.accumulators if not any(_meet(each[1:], other) for other in reached)]
-        if whole:
-            kept += [(number, *ranges) for ranges in reached if ranges is not None]
-        self.accumulators = kept
-
-    def last_writes(self, cell: Any) -> set[int]:
-        """The numbers of the last writes to these cells. Invariant: the ranges of ``accumulators`` meet no later write,
-        so cells inside of one need not be looked at."""
-        here = _ranges(cell)
-        if here is not None:
-            for number, lanes, columns in self.accumulators:
-                if _inside(here[0], lanes) and _inside(here[1], columns):
-                    return {number}
-        return _numbers(self.written[cell])
 
     def forget_freed(self, memory: TensorMemory) -> None:
         """What was done to columns before they were allocated again is no access to what is there now."""
@@ -101,7 +79,7 @@ class _Cells:
                 again = memory.owner > self.allocations
                 self.written[:, again] = self.read[:, again] = 0
             self.allocations = memory.count
-            self.again, self.accumulators = (0, []), []
+            self.again = 0, []
 
 
 class TensorMemoryOrder(Checker):
@@ -135,17 +113,15 @@ class TensorMemoryOrder(Checker):
         cells.again = 0, []
         before = set()
         for cell in where:
-            before |= cells.last_writes(cell)
+            before |= _numbers(cells.written[cell])
             if writes:
                 before |= _numbers(cells.read[cell])
         earlier = [self.uses[number] for number in before]
         ordered = [self._compare(group, row, warp, other) for other in earlier if other and other.warp != warp]
         self.uses.append(use)
         number = len(self.uses) - 1
-        if writes:
-            cells.write(number, where, flying is None)
-        for cell in where if not writes else ():
-            cells.read[cell] = number
+        for cell in where:
+            (cells.written if writes else cells.read)[cell] = number
         if flying is not None:
             flying.append(number)
         elif writes and all(ordered):
@@ -298,23 +274,6 @@ class TensorMemoryOrder(Checker):
             Party(f"after {use.op.attrs['atom'].mnemonic()}", use.op, actor_in_wave(use.wave, use.warp, 0)),
         ]
         self.findings.add(Finding(rule, what, parties, None, why, fix))
-
-
-def _ranges(cell: Any) -> tuple[range, range] | None:
-    """The lanes and the columns of cells, where both are slices."""
-    lanes, columns = cell
-    if isinstance(lanes, slice) and isinstance(columns, slice):
-        return range(LANES)[lanes], range(COLUMNS)[columns]
-    return None
-
-
-def _meet(one: tuple[range, range], other: tuple[range, range] | None) -> bool:
-    """Whether two rectangles may share a cell; None: of unknown cells."""
-    return other is None or all(a.start < b.stop and b.start < a.stop for a, b in zip(one, other, strict=True))
-
-
-def _inside(part: range, whole: range) -> bool:
-    return whole.start <= part.start and part.stop <= whole.stop
 
 
 def _numbers(numbers: Array) -> set[int]:
