@@ -362,12 +362,17 @@ class MbarrierRules(SharedChecker):
         near = (within < high) & (within + access.nbytes > low)
         if not near.any():
             return
+        touched: dict[int, list[tuple[Barrier, int]]] = {}  # by place: the mbarriers that an access there touches
+        for place in set(at[near].tolist()):  # mostly all lanes of a block read one word beside the mbarriers
+            block, start = divmod(place, stride)
+            cells = range(start // BYTES, (start + access.nbytes - 1) // BYTES + 1)
+            found = ((known.get((block << 32) + cell * BYTES), cell * BYTES) for cell in cells)
+            touched[place] = [(barrier, cell) for barrier, cell in found if barrier is not None]
+        if not any(touched.values()):
+            return
         for k in np.flatnonzero(near):
-            block, start = divmod(int(at[k]), stride)
-            for cell in range(start // BYTES, (start + access.nbytes - 1) // BYTES + 1):
-                barrier = known.get((block << 32) + cell * BYTES)
-                if barrier is not None:
-                    self._used_as_data(group, verb, int(lanes_of(group, mask)[k]), barrier, cell * BYTES)
+            for barrier, start in touched[int(at[k])]:
+                self._used_as_data(group, verb, int(lanes_of(group, mask)[k]), barrier, start)
 
     def _used_as_data(self, group: Group, verb: str, lane: int, barrier: Barrier, start: int) -> None:
         op = group.lanes.op

@@ -93,7 +93,7 @@ class TensorMemoryOrder(Checker):
         self.fences = self.thorough or any(a.name == FENCE and a.written for a in atoms)
         self.uses: list[_Use | None] = [None]
         self.cells: dict[TensorMemory, _Cells] = {}
-        self.sides: dict[tuple[Wave, int], _Side] = {}
+        self.sides: dict[tuple[Wave, int], dict[int, _Side]] = {}  # by wave and cluster: those of its warps
 
     def tensor_memory(self, group: Group, row: int, memory: TensorMemory, writes: bool, where: list[Any]) -> None:
         """A warp reads or writes the cells ``where``: compared with the last write of each and, if it writes, the last
@@ -138,10 +138,15 @@ class TensorMemoryOrder(Checker):
         return all(one is other for one, other in zip(written, where, strict=True))
 
     def _side(self, wave: Wave, warp: int) -> _Side:
-        found = self.sides.get((wave, warp))
+        sides = self._sides(wave, warp)
+        found = sides.get(warp)
         if found is None:
-            found = self.sides[wave, warp] = _Side()
+            found = sides[warp] = _Side()
         return found
+
+    def _sides(self, wave: Wave, warp: int) -> dict[int, _Side]:
+        """Of the warps of a cluster, which alone reach its blocks' tensor memory."""
+        return self.sides.setdefault((wave, int(self.order.waves[wave].cluster[warp])), {})
 
     # -- fences and commits --------------------------------------------------------------------------------------------
 
@@ -183,8 +188,8 @@ class TensorMemoryOrder(Checker):
 
     def _acquire(self, wave: Wave, warp: int) -> None:
         mine = self._side(wave, warp)
-        for (other_wave, other), side in self.sides.items():
-            if other_wave is wave and other != warp and len(side.points) > mine.known.get(other, 0):
+        for other, side in self._sides(wave, warp).items():
+            if other != warp and len(side.points) > mine.known.get(other, 0):
                 mine.known[other] = self._points_known(wave, warp, other, mine.known.get(other, 0))
 
     def _points_known(self, wave: Wave, warp: int, other: int, least: int) -> int:
