@@ -61,7 +61,7 @@ SHORT_CUTS: dict[Any, tuple[str, ...]] = {
         "_keep_strong",
     ),
     Proxies: ("_plainly_fenced", "_fenced_by_all"),
-    Shadow: ("has_newer_reads", "set_observer", "keep_strong", "keep_weak"),
+    Shadow: ("set_observer", "keep_strong", "keep_weak"),
     Reach: ("forget",),
 }
 

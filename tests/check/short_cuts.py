@@ -180,7 +180,6 @@ SHORT_CUTS = [
     ShortCut("rows of clocks", CellCheck, ("_unordered",), all_one_by_one),
     ShortCut("each pair asked once", CellCheck, ("_ask_lanes",), one_by_one),
     ShortCut("reads kept in a list", Shadow, ("read",), merged_at_once),
-    ShortCut("reads before a barrier", Shadow, ("has_newer_reads",), yes),
     ShortCut("issues told together", [HappensBefore, MbarrierRules], ("issued_together",), issued_one_by_one),
     ShortCut("accesses told together", [Races, Uninitialised], ("pointed_together",), Observer.pointed_together),
     ShortCut("loads of several ops told together", [Races, Uninitialised], ("loaded",), Observer.loaded),

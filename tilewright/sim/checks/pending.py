@@ -21,7 +21,7 @@ from tilewright.ir.target import WARP
 from tilewright.sim.checks.accessors import Accessors
 from tilewright.sim.checks.reach import Reach, blocks_of
 from tilewright.sim.checks.records import NEAR, PARTS, AccessRecord, SimilarLoads
-from tilewright.sim.checks.shadow import NEVER, THREADS, Cells, Read, Shadow
+from tilewright.sim.checks.shadow import THREADS, Cells, Read, Shadow
 
 if TYPE_CHECKING:
     from tilewright.sim.checks.clocks import Clocks
@@ -316,9 +316,9 @@ class PendingAccesses:
             return
         where, entries = Cells(reach.cells(shadow.shift)), acting.entries(number)
         if record.load:
-            shadow.read(Read(where, entries, record.newest if record.kind == THREADS else NEVER, record.floor))
+            shadow.read(Read(where, entries, record.floor))
             return
-        if shadow.has_newer_reads(record.floor):
+        if shadow.was_read:
             for reads in shadow.merge_reads():
                 where.set(reads, 0)
         where.set(shadow.written, entries)

@@ -33,10 +33,8 @@ from tilewright.sim.checks.shadow import (
     CLOCK_SHIFT,
     GROUPS,
     KIND_SHIFT,
-    NEVER,
     SITE,
     SITE_SHIFT,
-    THREADS,
     Cells,
     Read,
     Shadow,
@@ -67,7 +65,7 @@ class CellCheck(RaceFindings):
             looks = verb == "load" or self.order.sites[number].op in self.results_used
             shadow.set_observer(where, entries if looks else None)
         if verb == "load":
-            shadow.read(Read(where, entries, acting.newest if acting.kind == THREADS else NEVER, floors[0]))
+            shadow.read(Read(where, entries, floors[0]))
         else:
             self._against_reads(access, where, floors)
             self._keep_write(access, where, entries)
@@ -95,7 +93,7 @@ class CellCheck(RaceFindings):
     def _against_reads(self, access: CellAccess, where: Cells, floors: tuple[int, int]) -> None:
         """Compare a write with the reads since the last write; whatever follows a weak write follows these."""
         shadow = access.shadow
-        if shadow.has_newer_reads(floors[0]):
+        if shadow.was_read:
             for reads in shadow.merge_reads():
                 before = where.get(reads)
                 self._compare(access._replace(values=None), before, floors)

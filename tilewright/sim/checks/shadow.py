@@ -66,11 +66,10 @@ class Cells:
 
 
 class Read(NamedTuple):
-    """A read that is not in the cells yet. ``newest``: its newest tick; ``floor``: that of the readers."""
+    """A read that is not in the cells yet. ``floor``: see :meth:`Clocks.floors`, of the readers."""
 
     cells: Cells
     entries: Array
-    newest: int
     floor: int
 
 
@@ -88,7 +87,6 @@ class Shadow:
         self.strong: dict[int, Array] = {}
         self.weak: list[Array] = []  # of cells whose last access is strong the last weak write, once there are any
         self.observer: Array | None = None  # of cells with strong writes: which thread has read the last of them
-        self.sorted = -1  # the newest tick of the reads that are in the cells
         self.reads: list[Read] = []
         self.kept = 0
 
@@ -130,16 +128,16 @@ class Shadow:
         if self.observer is not None:
             where.set(self.observer, 0 if entries is None else entries)
 
-    def has_newer_reads(self, floor: int) -> bool:
-        """Whether some read may not have happened before a thread that has passed a barrier at tick ``floor``.
-        Invariant: False only where all reads, in the list and in the cells, are older."""
-        return self.sorted >= floor or any(read.newest >= floor for read in self.reads)
+    @property
+    def was_read(self) -> bool:
+        """Whether any read has been remembered."""
+        return bool(self.reads) or self.newest is not None
 
     def merge_reads(self) -> tuple[Array, Array]:
         """(newest, oldest) read of each cell, with those of the list."""
         if self.newest is None or self.oldest is None:
             self.newest, self.oldest = np.zeros(self.cells, np.int64), np.zeros(self.cells, np.int64)
-        for cells, entries, newest, floor in self.reads:
+        for cells, entries, floor in self.reads:
             before = cells.get(self.oldest)
             stale = before < max(1, floor << CLOCK_SHIFT)
             cells.set(self.newest, entries)
@@ -148,6 +146,5 @@ class Shadow:
             elif stale.any():
                 first = np.flatnonzero(stale)[::-1]
                 self.oldest[cells.flat[first]] = entries[first]
-            self.sorted = max(self.sorted, newest)
         self.reads, self.kept = [], 0
         return self.newest, self.oldest
