@@ -161,7 +161,7 @@ def test_pointers_to_global_memory_and_generic_ones() -> None:
 def test_every_function_of_three_bits(table: int) -> None:
     a, b, c = 0b11110000, 0b11001100, 0b10101010
     assert [x & 0xFF for x in per_thread(lambda t: cute.arch.lop3(a + 0 * t, b, c, table), 1)] == [table]
-    with pytest.raises(ConstraintError, match="imm_lut is a Python int of 8 bits, not 256"):
+    with pytest.raises(ConstraintError, match="lut is a Python int of 8 bits, not 256"):
         per_thread(lambda t: cute.arch.lop3(a, b, c, 256), 1)
 
 

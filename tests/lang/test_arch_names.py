@@ -222,3 +222,36 @@ def test_vectors_of_narrow_integers_as_floats(machine: OnMachine) -> None:
 def test_vectors_of_another_type_are_refused() -> None:
     with pytest.raises(ConstraintError, match=r"cvt_i8x4_to_f32x4: .* is not a vector of 4 Int8; give tensor\.load"):
         per_thread(lambda t: cute.arch.cvt_i8x4_to_f32x4(cute.make_rmem_tensor(4, cutlass.Int32).load()), 1)
+
+
+def test_extremes_with_signs_and_nan() -> None:
+    nan = float("nan")
+    pairs = [(-3.0, 2.0), (3.0, -4.0), (nan, 1.0), (1e-40, 0.0)]
+
+    def each(function: Any, **how: Any) -> list[float]:
+        return [
+            per_thread(lambda t, p=p: function(Float32(p[0]) + 0 * t, p[1], **how), 1, dtype=Float32)[0] for p in pairs
+        ]
+
+    assert each(arch.fmax, abs=True)[:2] == [-3.0, -4.0] and each(arch.fmin, abs=True)[:2] == [-2.0, -3.0]
+    assert np.isnan(each(arch.fmax, nan=True)[2]) and np.isnan(each(arch.fmin, nan=True)[2])
+    assert each(arch.fmax)[2:] == [1.0, np.float32(1e-40)] and each(arch.fmax, ftz=True)[3] == 0.0
+    with pytest.raises(ConstraintError, match="belong to Float32"):
+        per_thread(lambda t: arch.fmax(cutlass.Float16(1), cutlass.Float16(2), nan=True), 1)
+
+
+def test_reductions_by_names_of_either_kind() -> None:
+    assert per_thread(lambda t: arch.warp_redux_sync(Float32(t), "max"), dtype=Float32)[0] == 31.0
+    assert per_thread(lambda t: arch.warp_redux_sync(Uint32(t) + 5, "umin"))[0] == 5
+
+
+def test_integers_of_other_types_are_refused() -> None:
+    for call, why in (
+        (lambda t: arch.clz(Float32(t)), "clz takes an integer of 32 or 64 bits, not Float32"),
+        (lambda t: arch.mul24(Uint32(t), Int32(t)), "mul24 takes 32-bit integers of one type, not Uint32, Int32"),
+        (lambda t: arch.shf(t, t, 1, kind="up"), "kind is one of l, r, clamp_left, clamp_right"),
+        (lambda t: arch.match_sync(1, t, kind="none"), "kind is 'any' or 'all'"),
+    ):
+        with pytest.raises(ConstraintError, match=why):
+            per_thread(call, 1)
+    assert per_thread(lambda t: arch.clz(Int64(1) << t), 3) == [63, 62, 61]

@@ -42,6 +42,17 @@ def dot(a: int, b: int, c: int, width: int, of_b: tuple[int, ...], signs: str) -
     return c + sum(part(a, i, width, signs[0]) * part(b, j, 8, signs[1]) for i, j in enumerate(of_b))
 
 
+def signed_field(a: int, start: int, length: int) -> int:
+    """PTX ISA, "bfe": the field, filled up with its highest bit, or with the number's where it ends beyond."""
+    fill = a >> min(start + length - 1, 31) & 1 if length else 0
+    bits = [a >> start + i & 1 if i < length and start + i <= 31 else fill for i in range(32)]
+    return sum(bit << i for i, bit in enumerate(bits))
+
+
+def of_24_bits(a: int) -> int:
+    return (a & 0xFFFFFF) - (1 << 24 if a & 0x800000 else 0)
+
+
 INTEGERS: list[tuple[str, Any]] = [
     ("add.u32 $0, $1, $2;", lambda a, b, c: a + b),
     ("sub.s32 $0, $1, $2;", lambda a, b, c: a - b),
@@ -89,6 +100,15 @@ INTEGERS: list[tuple[str, Any]] = [
     ("bfind.u32 $0, $1;", lambda a, b, c: a.bit_length() - 1),
     ("brev.b32 $0, $1;", lambda a, b, c: int(f"{a:032b}"[::-1], 2)),
     ("bfe.u32 $0, $1, 4, 12;", lambda a, b, c: a >> 4 & 0xFFF),
+    ("bfind.s32 $0, $1;", lambda a, b, c: (a ^ (0xFFFFFFFF if a >> 31 else 0)).bit_length() - 1),
+    (
+        "{ .reg .b32 s, n; and.b32 s, $2, 63; and.b32 n, $3, 63; bfe.s32 $0, $1, s, n; }",
+        lambda a, b, c: signed_field(a, b & 63, c & 63),
+    ),
+    ("mul24.lo.u32 $0, $1, $2;", lambda a, b, c: (a & 0xFFFFFF) * (b & 0xFFFFFF)),
+    ("mul24.hi.u32 $0, $1, $2;", lambda a, b, c: (a & 0xFFFFFF) * (b & 0xFFFFFF) >> 16),
+    ("mad24.lo.s32 $0, $1, $2, $3;", lambda a, b, c: of_24_bits(a) * of_24_bits(b) + c),
+    ("mad24.hi.s32 $0, $1, $2, $3;", lambda a, b, c: (of_24_bits(a) * of_24_bits(b) >> 16) + c),
     ("bfi.b32 $0, $1, $2, 8, 8;", lambda a, b, c: b & ~0xFF00 | (a & 255) << 8),
     (
         "{ .reg .b64 h; createpolicy.fractional.L2::evict_first.b64 h, 1.0; mov.b32 $0, $1; }",
@@ -159,13 +179,36 @@ def test_float_instructions(text: str, wanted: Any) -> None:
     np.testing.assert_array_equal(on_simulator(text, FLOATS), np.asarray(wanted(*FLOATS)).astype(F))
 
 
+ALL = (1 << 32) - 1
+OF_LANES: list[tuple[str, Any]] = [
+    ("mov.u32 $0, %lanemask_eq;", lambda a, t: 1 << t),
+    ("mov.u32 $0, %lanemask_lt;", lambda a, t: (1 << t) - 1),
+    ("mov.u32 $0, %lanemask_le;", lambda a, t: (2 << t) - 1),
+    ("mov.u32 $0, %lanemask_ge;", lambda a, t: ALL ^ (1 << t) - 1),
+    ("mov.u32 $0, %lanemask_gt;", lambda a, t: ALL ^ (2 << t) - 1),
+    ("{ .reg .b64 w; mov.u64 w, %clock64; mov.u64 w, %globaltimer; mov.u32 $0, %laneid; }", lambda a, t: t),
+    (
+        "{ .reg .b32 k; and.b32 k, $1, 3; match.any.sync.b32 $0, k, 0xFFFFFFFF; }",
+        lambda a, t: sum(1 << i for i in range(32) if (a[i] ^ a[t]) & 3 == 0),
+    ),
+    ("{ .reg .b32 k; mov.b32 k, 5; match.all.sync.b32 $0, k, 0xFFFFFFFF; }", lambda a, t: ALL),
+    ("match.all.sync.b32 $0, $1, 0xFFFFFFFF;", lambda a, t: 0),
+]
+
+
+@pytest.mark.parametrize(("text", "wanted"), OF_LANES)
+def test_masks_of_lanes(text: str, wanted: Any) -> None:
+    a = WORDS[0].tolist()
+    assert on_simulator(text, WORDS).tolist() == [wanted(a, t) for t in range(32)]
+
+
 @pytest.mark.parametrize(("text", "wanted"), APPROXIMATE)
 def test_approximate_functions(text: str, wanted: Any) -> None:
     np.testing.assert_allclose(on_simulator(text, FLOATS), wanted(FLOATS[0].astype(np.float64)), rtol=2e-7)
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("text", [text for text, _ in [*INTEGERS, *REALS]])
+@pytest.mark.parametrize("text", [text for text, _ in [*INTEGERS, *OF_LANES, *REALS]])
 def test_the_gpu_gives_the_same(text: str) -> None:
     torch = pytest.importorskip("torch")
     values = FLOATS if any(text == t for t, _ in REALS) else WORDS
@@ -177,7 +220,7 @@ def test_the_gpu_gives_the_same(text: str) -> None:
 
 
 def test_the_texts_assemble() -> None:
-    for values, cases in ((WORDS, INTEGERS), (FLOATS, [*REALS, *APPROXIMATE])):
+    for values, cases in ((WORDS, [*INTEGERS, *OF_LANES]), (FLOATS, [*REALS, *APPROXIMATE])):
         text = "\n".join(t for t, _ in cases)
         program = cute.compile(run, values, np.zeros(32, values.dtype), text, "f" if values is FLOATS else "r")
         assert cutlass.cuda.compile(program.kernels[0], "sm_90a").spills == 0
@@ -318,15 +361,15 @@ def test_warp_instructions() -> None:
 
 
 def test_unknown_opcode_error_asks_for_a_ptx_action() -> None:
-    with pytest.raises(Exception, match=r"does not know mul24\.lo\.s32(?s:.)*ptx_action\('mul24\.lo\.s32'\)"):
-        on_simulator("mul24.lo.s32 $0, $1, $2;", WORDS)
+    with pytest.raises(Exception, match=r"does not know bmsk\.clamp\.b32(?s:.)*ptx_action\('bmsk\.clamp\.b32'\)"):
+        on_simulator("bmsk.clamp.b32 $0, $1, $2;", WORDS)
 
-    @sim.ptx_action("mul24.hi.u32")
+    @sim.ptx_action("bmsk.wrap.b32")
     def _(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        return ((a & 0xFFFFFF).astype(np.uint64) * (b & 0xFFFFFF) >> np.uint64(16)).astype(np.uint32)
+        return ((np.uint32(1) << (b & 31)) - np.uint32(1)) << (a & 31)
 
-    found = on_simulator("mul24.hi.u32 $0, $1, $2;", WORDS)
-    assert found.tolist() == words(lambda a, b, c: (a & 0xFFFFFF) * (b & 0xFFFFFF) >> 16)
+    found = on_simulator("bmsk.wrap.b32 $0, $1, $2;", WORDS)
+    assert found.tolist() == words(lambda a, b, c: ((1 << (b & 31)) - 1) << (a & 31))
 
     whole = "{ .reg .b32 x; ld.global.nc.b32 x, [$1]; }"
 
@@ -363,7 +406,8 @@ def test_constraints_are_checked(text: str, constraints: str, why: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["add.s32 $0, t, 1;", "add.s32 $0, $1, %laneid;", "{ .reg .b32 t; add.s32 $0, t, 1; }", "L: bra L;"],
+    ["add.s32 $0, t, 1;", "add.s32 $0, $1, %laneid;", "{ .reg .b32 t; add.s32 $0, t, 1; }", "L: bra L;"]
+    + ["mov.u32 $0, %nsmid;", "mov.u32 $0, %other;"],
 )
 def test_texts_that_cannot_run(text: str) -> None:
     with pytest.raises(Exception, match="inline PTX"):

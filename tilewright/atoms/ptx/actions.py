@@ -55,7 +55,7 @@ def _mul(step: Step) -> None:
         return _floating(step, "mul", 2)
     step.only("lo", "hi", "wide")
     if "24" in step.name:
-        raise Unknown
+        return _mul_24_bits(step)
     a, b = step.read(1), step.read(2)
     width, unsigned = kind.elem.width, kind.elem.kind == "uint"
     if "wide" in step.modifiers:
@@ -68,6 +68,15 @@ def _mul(step: Step) -> None:
     else:
         product = a * b
     return step.write(product + step.read(3) if step.name == "mad" else product)
+
+
+def _mul_24_bits(step: Step) -> None:
+    """Of the product of the lowest 24 bits the lower 32 bits, or those from bit 16 on (``hi``)."""
+    elem = step.kind.elem
+    wide = np.int64 if elem.kind == "int" else np.uint64
+    a, b = (step.read(i).astype(wide) << wide(40) >> wide(40) for i in (1, 2))
+    value = (a * b >> wide(16 if "hi" in step.modifiers else 0)).astype(elem.dtype)
+    step.write(value + step.read(3) if step.name == "mad24" else value)
 
 
 _DOT_TYPES = [[a, b] for a in ("u32", "i32") for b in ("u32", "i32")]
@@ -223,18 +232,18 @@ def _prmt(step: Step) -> None:
 
 @known("popc", "clz", "brev", "bfind")
 def _count(step: Step) -> None:
-    """Ones (popc), zeros above the highest one (clz), the place of the highest one or -1 (bfind), bits in the other
-    order (brev)."""
+    """Ones (popc), zeros above the highest one (clz), the place of the highest one or -1 (bfind; of a signed number the
+    highest that differs from its sign), bits in the other order (brev)."""
     step.only()
     value, width = step.read(1), step.kind.width
+    if step.name == "bfind" and step.kind.elem.kind == "int":
+        value = value ^ value >> value.dtype.type(width - 1)
     if step.name == "popc":
         return step.write(np.bitwise_count(value).astype(np.uint32), Kind(U32))
     bits = (value.view(f"u{width // 8}")[:, None] >> np.arange(width, dtype=f"u{width // 8}")) & 1
     if step.name == "brev":
         weights = np.arange(width, dtype=f"u{width // 8}")[::-1]
         return step.write((bits << weights).sum(1, dtype=bits.dtype))
-    if step.name == "bfind" and step.kind.elem.kind == "int":
-        raise Unknown
     highest = np.where(bits.any(1), width - 1 - np.argmax(bits[:, ::-1], 1), -1)
     found = highest if step.name == "bfind" else width - 1 - highest
     return step.write(found.astype(np.int32).view(np.uint32), Kind(U32))
@@ -254,10 +263,14 @@ def _field(step: Step) -> None:
         a, b = (step.read(i, unsigned).astype(np.uint64) for i in (1, 2))
         moved = np.where(start < 64, field << np.minimum(start, 63), 0) & whole
         return step.write((b & ~moved | (a << np.minimum(start, 63)) & moved).astype(unsigned.elem.dtype), unsigned)
-    if step.kind.elem.kind == "int":
-        raise Unknown
     value = step.read(1, unsigned).astype(np.uint64)
-    return step.write((np.where(start < 64, value >> np.minimum(start, 63), 0) & field).astype(unsigned.elem.dtype))
+    found = np.where(start < 64, value >> np.minimum(start, 63), 0) & field
+    if step.kind.elem.kind == "int":  # filled up with the field's highest bit, at most the register's
+        last = np.minimum(start + length - np.uint64(1), step.kind.width - 1)
+        negative = (length > 0) & (value >> last & np.uint64(1) == 1)
+        inside = np.where(start <= last, last - start + np.uint64(1), 0)  # bits of the field inside the register
+        found |= np.where(negative & (inside < 64), ~np.uint64(0) << np.minimum(inside, 63).astype(np.uint64), 0)
+    return step.write((found & whole).astype(unsigned.elem.dtype), unsigned)
 
 
 # -- moves, conversions, predicates ------------------------------------------------------------------------------------
@@ -414,6 +427,26 @@ def _redux(step: Step) -> None:
     redux = Redux(step.modifiers[-1])
     (found,) = redux.simulate(step.registers.lanes, None, operands)  # type: ignore[arg-type]  # it reads nothing of the op
     step.write(found)
+
+
+@known("match")
+def _match(step: Step) -> None:
+    """The lanes of the mask with this lane's value (``any``), or the mask where they all have one, else 0 (``all``)."""
+    _whole_warp(step)
+    kind, *rest = step.modifiers
+    if kind not in ("any", "all") or rest != ["sync"]:
+        raise Unknown
+    target = step.operands[0]
+    if isinstance(target, tuple):
+        raise Unknown
+    values, mask = step.read(1).reshape(-1, 32), step.read(2, Kind(U32))
+    of_mask = (mask.reshape(-1, 32)[:, :, None] >> np.arange(32, dtype=np.uint32) & 1).astype(bool)
+    same = (values[:, :, None] == values[:, None, :]) & of_mask
+    if kind == "any":
+        found = (same.astype(np.uint64) << np.arange(32, dtype=np.uint64)).sum(2).astype(np.uint32).reshape(-1)
+    else:
+        found = np.where((same == of_mask).all(2).reshape(-1), mask, np.uint32(0))
+    step.write(found, Kind(U32))
 
 
 @known("nanosleep")

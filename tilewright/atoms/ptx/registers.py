@@ -10,6 +10,7 @@ from tilewright.atoms.ptx.text import immediate
 from tilewright.errors import ConstraintError
 from tilewright.ir.instruction import Lanes
 from tilewright.ir.lanes import Array
+from tilewright.ir.ops import SREGS
 from tilewright.ir.types import BOOL, SCALARS, U128, ScalarType
 
 UNSIGNED = {
@@ -20,6 +21,9 @@ UNSIGNED = {
     64: np.dtype("u8"),
     128: np.dtype("V16"),
 }
+
+
+_CLOCKS = {"clock64": "clock", "globaltimer": "clock", "globaltimer_lo": "clock"}
 
 
 def to_bits(numbers: Array) -> Array:
@@ -98,8 +102,20 @@ class Registers:
             value = self._typed(self.raw(name), kind)
             return -value if sign < 0 else value
         if token.startswith("%"):
-            return self._typed(np.ascontiguousarray(self.lanes.sreg(token[1:])).view(np.uint32), kind)
+            return self._typed(self._special(token[1:]), kind)
         return self._immediate(token, kind)
+
+    def _special(self, name: str) -> Array:
+        """A special register (PTX ISA, "Special Registers"). The clocks all count readings, from the launch on."""
+        if name in SREGS or name in _CLOCKS:
+            return np.ascontiguousarray(self.lanes.sreg(_CLOCKS.get(name, name))).view(np.uint32)
+        if name in ("clock_hi", "globaltimer_hi"):
+            return np.zeros(self.count, np.uint32)
+        bit = np.uint64(1) << self.lanes.lane().astype(np.uint64)
+        masks = {"eq": bit, "lt": bit - 1, "le": 2 * bit - 1, "ge": ~(bit - 1), "gt": ~(2 * bit - 1)}
+        if name.startswith("lanemask_") and name[9:] in masks:
+            return (masks[name[9:]] & np.uint64(0xFFFFFFFF)).astype(np.uint32)
+        raise ConstraintError(f"inline PTX: the simulator does not know the special register %{name}")
 
     def raw(self, name: str) -> Array:
         """The bits of a register that has been written."""

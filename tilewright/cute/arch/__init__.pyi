@@ -27,12 +27,16 @@ from tilewright.lang.device.clusters import (
     store_shared_remote as store_shared_remote,
 )
 from tilewright.lang.device.inline_ptx import inline_ptx as inline_ptx
+from tilewright.lang.device.integers import (
+    add_sat_int as add_sat_int, bfe as bfe, bfi as bfi, bfind as bfind, brev as brev, clz as clz, mad24 as mad24,
+    match_sync as match_sync, mul24 as mul24, shf as shf, sub_sat_int as sub_sat_int,
+)
 from tilewright.lang.device.mbarriers import (
     cp_async_mbarrier_arrive_noinc as cp_async_mbarrier_arrive_noinc, mbarrier_arrive as mbarrier_arrive,
     mbarrier_arrive_and_expect_tx as mbarrier_arrive_and_expect_tx,
     mbarrier_conditional_try_wait as mbarrier_conditional_try_wait, mbarrier_expect_tx as mbarrier_expect_tx,
     mbarrier_init as mbarrier_init, mbarrier_init_fence as mbarrier_init_fence,
-    mbarrier_try_wait as mbarrier_try_wait, mbarrier_wait as mbarrier_wait,
+    mbarrier_test_wait as mbarrier_test_wait, mbarrier_try_wait as mbarrier_try_wait, mbarrier_wait as mbarrier_wait,
 )
 from tilewright.lang.device.packed import (
     add_packed_f32x2 as add_packed_f32x2, calc_packed_f32x2_op as calc_packed_f32x2_op,
@@ -53,6 +57,11 @@ from tilewright.lang.device.single import (
 from tilewright.lang.device.smem import (
     alloc_smem as alloc_smem, dynamic_smem_size as dynamic_smem_size, get_dyn_smem as get_dyn_smem,
     get_dyn_smem_size as get_dyn_smem_size,
+)
+from tilewright.lang.device.special_registers import (
+    activemask as activemask, clock64 as clock64, globaltimer as globaltimer, globaltimer_lo as globaltimer_lo,
+    lanemask_eq as lanemask_eq, lanemask_ge as lanemask_ge, lanemask_gt as lanemask_gt, lanemask_le as lanemask_le,
+    lanemask_lt as lanemask_lt, physical_warp_id as physical_warp_id, smid as smid, warpsize as warpsize,
 )
 from tilewright.lang.device.cluster_launch import clc_response as clc_response, issue_clc_query as issue_clc_query
 from tilewright.lang.device.tensor_memory import (

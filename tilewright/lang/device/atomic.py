@@ -144,9 +144,17 @@ def atomic_min(
 
 
 def atomic_fmax(
-    ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None, loc: Any = None, ip: Any = None
+    ptr: Any,
+    val: Any,
+    *,
+    sign_bit: Any = None,
+    sem: str | None = None,
+    scope: str | None = None,
+    loc: Any = None,
+    ip: Any = None,
 ) -> Any:
     """``*ptr = max(*ptr, val)`` of Float32 at once; gives the old value. Neither may be a NaN.
+    ``sign_bit``: that of ``val``, where the program knows it; it is read from ``val``.
 
     The bits of floats that are not negative are in the order of integers, and those of the others in the opposite one.
 
@@ -160,7 +168,14 @@ def atomic_fmax(
 
 
 def atomic_fmin(
-    ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None, loc: Any = None, ip: Any = None
+    ptr: Any,
+    val: Any,
+    *,
+    sign_bit: Any = None,
+    sem: str | None = None,
+    scope: str | None = None,
+    loc: Any = None,
+    ip: Any = None,
 ) -> Any:
     """``*ptr = min(*ptr, val)`` of Float32 at once; gives the old value. See :func:`atomic_fmax`.
 

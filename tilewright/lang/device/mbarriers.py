@@ -177,6 +177,25 @@ def mbarrier_try_wait(mbar_ptr: Any, phase: Any, *, loc: Any = None, ip: Any = N
     return wrap(done)
 
 
+def mbarrier_test_wait(mbar_ptr: Any, phase: Any, *, loc: Any = None, ip: Any = None) -> Any:
+    """Whether the phase of parity ``phase`` is complete, without a rest (``mbarrier.test_wait``).
+
+    >>> from tilewright import Int32, Int64
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> def ask(t):
+    ...     bar = arch.alloc_smem(Int64, 1, 8)
+    ...     with arch.elect_one():
+    ...         arch.mbarrier_init(bar, 32)
+    ...     arch.mbarrier_init_fence()
+    ...     arch.sync_threads()
+    ...     return Int32(arch.mbarrier_test_wait(bar, 0))
+    >>> per_thread(ask)[:2]
+    [0, 0]
+    """
+    return mbarrier_try_wait(mbar_ptr, phase)
+
+
 def mbarrier_conditional_try_wait(cond: Any, mbar_ptr: Any, phase: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """``mbarrier_try_wait`` where ``cond`` holds; true where it does not: there is nothing to wait for.
 

@@ -10,8 +10,9 @@ from tilewright.atoms.bits import Permute, Popc
 from tilewright.atoms.sleep import Nanosleep
 from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
-from tilewright.ir.types import I32, U32
+from tilewright.ir.types import F32, I32, U32
 from tilewright.lang.device.calls import call
+from tilewright.lang.device.inline_ptx import inline_asm
 from tilewright.lang.numbers.facts import Facts
 from tilewright.lang.numbers.numeric import (
     Float32,
@@ -28,8 +29,18 @@ from tilewright.lang.tensors.select import max as _max
 from tilewright.lang.tensors.select import min as _min
 
 
-def fmax(a: Any, b: Any, *, loc: Any = None, ip: Any = None) -> Any:
-    """The greater of two floats; a NaN loses against a number.
+def fmax(
+    a: Any,
+    b: Any,
+    *,
+    abs: bool = False,
+    nan: bool = False,
+    ftz: bool = False,
+    loc: Any = None,
+    ip: Any = None,
+) -> Any:
+    """The greater of two floats; a NaN loses against a number, but wins with ``nan``. ``abs``: of the absolute values,
+    with the sign of ``a * b``. ``ftz``: subnormal numbers count as zeros.
 
     >>> from tilewright import Float32
     >>> from tilewright.cute import arch
@@ -37,11 +48,20 @@ def fmax(a: Any, b: Any, *, loc: Any = None, ip: Any = None) -> Any:
     >>> per_thread(lambda t: arch.fmax(t, 1.5), 3, dtype=Float32)
     [1.5, 1.5, 2.0]
     """
-    return _max(_float(a), _float(b))
+    return _extreme("max", _float(a), _float(b), abs, nan, ftz)
 
 
-def fmin(a: Any, b: Any, *, loc: Any = None, ip: Any = None) -> Any:
-    """The lesser of two floats; a NaN loses against a number.
+def fmin(
+    a: Any,
+    b: Any,
+    *,
+    abs: bool = False,
+    nan: bool = False,
+    ftz: bool = False,
+    loc: Any = None,
+    ip: Any = None,
+) -> Any:
+    """The lesser of two floats; ``abs``, ``nan`` and ``ftz`` as in :func:`fmax`.
 
     >>> from tilewright import Float32
     >>> from tilewright.cute import arch
@@ -49,7 +69,21 @@ def fmin(a: Any, b: Any, *, loc: Any = None, ip: Any = None) -> Any:
     >>> per_thread(lambda t: arch.fmin(t, 1.5), 3, dtype=Float32)
     [0.0, 1.0, 1.5]
     """
-    return _min(_float(a), _float(b))
+    return _extreme("min", _float(a), _float(b), abs, nan, ftz)
+
+
+def _extreme(kind: str, x: Any, y: Any, absolute: bool, nan: bool, ftz: bool) -> Any:
+    if not (absolute or nan or ftz):
+        return {"max": _max, "min": _min}[kind](x, y)
+    if type(x) is not Float32 or type(y) is not Float32:
+        names = f"{type(x).__name__} and {type(y).__name__}"
+        raise ConstraintError(f"f{kind}: abs, nan and ftz belong to Float32, not to {names}")
+    sign = (x.bitcast(Uint32) ^ y.bitcast(Uint32)) & 0x80000000
+    if absolute:
+        x, y = ((v.bitcast(Uint32) & 0x7FFFFFFF).bitcast(Float32) for v in (x, y))
+    text = f"{kind}{'.ftz' if ftz else ''}{'.NaN' if nan else ''}.f32 $0, $1, $2;"
+    found = wrap(inline_asm(F32, [x, y], text, "=f,f,f"))
+    return (found.bitcast(Uint32) | sign).bitcast(Float32) if absolute else found
 
 
 def _float(x: Any) -> Any:
@@ -147,8 +181,8 @@ def prmt(src: Any, src_reg_shifted: Any, prmt_indices: Any, *, loc: Any = None, 
     return wrap(result).bitcast(Int32)
 
 
-def lop3(a: Any, b: Any, c: Any, imm_lut: int, *, loc: Any = None, ip: Any = None) -> Any:
-    """``lop3.b32``: any function of the bits of three numbers. Bit ``4 * a + 2 * b + c`` of ``imm_lut`` (a Python int)
+def lop3(a: Any, b: Any, c: Any, lut: int, *, loc: Any = None, ip: Any = None) -> Any:
+    """``lop3.b32``: any function of the bits of three numbers. Bit ``4 * a + 2 * b + c`` of ``lut`` (a Python int)
     is the result for the bits a, b, c: the function of 0xF0, 0xCC and 0xAA.
 
     >>> from tilewright.cute import arch
@@ -156,13 +190,13 @@ def lop3(a: Any, b: Any, c: Any, imm_lut: int, *, loc: Any = None, ip: Any = Non
     >>> per_thread(lambda t: arch.lop3(12, 10, t, (0xF0 & 0xCC) | 0xAA), 3)  # 12 & 10 | t
     [8, 9, 10]
     """
-    if not isinstance(imm_lut, int) or not 0 <= imm_lut < 256:
-        raise ConstraintError(f"cute.arch.lop3: imm_lut is a Python int of 8 bits, not {imm_lut!r}")
+    if not isinstance(lut, int) or not 0 <= lut < 256:
+        raise ConstraintError(f"cute.arch.lop3: lut is a Python int of 8 bits, not {lut!r}")
     words = [_unsigned(as_numeric(x)) for x in (a, b, c)]
     terms = [
         functools.reduce(operator.and_, [x if bits >> i & 1 else ~x for x, i in zip(words, (2, 1, 0), strict=True)])
         for bits in range(8)
-        if imm_lut >> bits & 1
+        if lut >> bits & 1
     ]
     return functools.reduce(operator.or_, terms, Uint32(0)).bitcast(Int32)
 

@@ -230,7 +230,7 @@ def warp_redux_sync(
 ) -> Any:
     """One number from the lanes of a mask, in each of them, by one instruction (``redux.sync``): of Int32 and Uint32,
     with ``kind`` add, min, max, and, or, xor; of Float32 with fmin and fmax (one instruction on sm_100 and sm_103,
-    shuffles elsewhere), of absolute values with ``abs``. A NaN counts only with ``nan``.
+    shuffles elsewhere; max and min mean the same), of absolute values with ``abs``. A NaN counts only with ``nan``.
 
     >>> from tilewright.cute import arch
     >>> from tilewright.testing import per_thread
@@ -239,6 +239,10 @@ def warp_redux_sync(
     """
     number = as_numeric(value)
     mask = i32(_signed(mask_and_clamp))
+    if kind in ("min", "max") and type(number) is Float32:
+        kind = f"f{kind}"
+    elif kind in ("umin", "umax") and type(number) is Uint32:
+        kind = kind[1:]
     if kind in ("fmin", "fmax"):
         if type(number) is not Float32:
             raise ConstraintError(f"warp_redux_sync: {kind} takes Float32, not {type(number).__name__}")
