@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from tilewright.gemm.host.plan import simulated_gpu
@@ -104,34 +105,49 @@ class RepeatedCall(WritesApart):
         """The result for other tensors of the geometry; None where they have to be looked at at length: one without
         memory, or a result that overlaps something."""
         addresses = [x.data_ptr() for x in given]
-        result = out
-        if self.result is not None:
+        if self.result is None:
+            result = out
+        else:
             result = self.result.make()
             addresses.append(result.data_ptr())
-        if 0 in addresses:
+        if 0 in addresses or (self.is_guarded and not self.may_launch(given, addresses)):
             return None
-        for one, other, distance in self.apart:
-            if addresses[other] - addresses[one] != distance:
-                return None
-        if self.writes_given and not self.may_write(tuple(addresses)):
-            return None
-        for check, operand in self.checks:
-            check(given[operand])
         if self.scratch is not None:
             memory, parts = self.scratch.make()  # it lives until everything is launched
             addresses += parts
         everything = tuple(addresses)
-        for launches, places in self.launches:
-            if places is None:
-                launches.launch(everything)
-            else:
-                launches.launch(tuple([addresses[operand] + shift for operand, shift in places]))
+        for launches, of_launch in self.steps:
+            launches.launch(everything if of_launch is None else of_launch(everything))
         return result
 
     @cached_property
-    def writes_given(self) -> bool:
-        """Whether anything but a new result is written."""
-        return self.result is None or len(self.written) > 1
+    def is_guarded(self) -> bool:
+        """Whether there is anything to ask before a launch: where a new result is all that is written, there is not."""
+        return self.result is None or len(self.written) > 1 or bool(self.apart or self.checks)
+
+    def may_launch(self, given: Sequence[Any], addresses: Sequence[int]) -> bool:
+        """Whether the launches may be made for these tensors; ArgumentError for elements that are refused."""
+        for one, other, distance in self.apart:
+            if addresses[other] - addresses[one] != distance:
+                return False
+        if not self.may_write(tuple(addresses)):
+            return False
+        for check, operand in self.checks:
+            check(given[operand])
+        return True
+
+    @cached_property
+    def steps(self) -> list[tuple[Launches, Callable[[tuple[int, ...]], tuple[int, ...]] | None]]:
+        """The launches, each with what picks its addresses out of all."""
+        return [(launches, None if places is None else picked(places)) for launches, places in self.launches]
+
+
+def picked(places: tuple[Place, ...]) -> Callable[[tuple[int, ...]], tuple[int, ...]]:
+    """Gives the addresses at ``places``: at the beginnings of their tensors by one call of C, 0.5 us less."""
+    if any(place.shift for place in places):
+        return lambda addresses: tuple([addresses[operand] + shift for operand, shift in places])
+    found: Any = itemgetter(*[place.operand for place in places])  # of four operands at least
+    return found
 
 
 def is_torch(a: Any) -> bool:

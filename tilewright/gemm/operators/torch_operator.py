@@ -25,7 +25,7 @@ def is_eager(*given: Any) -> bool:
     """Whether PyTorch only has to record a call with these arguments for gradients: nothing traces, transforms or
     replaces the tensors among them, which have memory."""
     for x in given:
-        if isinstance(x, Tensor) and (type(x) not in PLAIN or x.is_meta):
+        if isinstance(x, Tensor) and (x.__class__ not in PLAIN or x.is_meta):
             return False
     return not (
         torch.compiler.is_compiling()
@@ -36,7 +36,11 @@ def is_eager(*given: Any) -> bool:
 
 def asks_for_gradient(*given: Any) -> bool:
     """Whether a gradient is wanted of one of the tensors among the arguments."""
-    return torch.is_grad_enabled() and any(isinstance(x, Tensor) and x.requires_grad for x in given)
+    if torch.is_grad_enabled():
+        for x in given:
+            if isinstance(x, Tensor) and x.requires_grad:
+                return True
+    return False
 
 
 class Operator:
