@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tilewright.atoms.mma import Gather, MatrixIndices, Mma, gather, neighbours
+from tilewright.atoms.mma import CallLayouts, Gather, MatrixIndices, Mma, call_layouts, gather, neighbours
 from tilewright.errors import ConstraintError
 from tilewright.ir.computed import computed
 from tilewright.ir.core import Op
@@ -76,26 +76,24 @@ class ThreadMma(Mma):
         from tilewright.atoms.scratch import scratch
 
         d, a, b = operands
-        attrs = ops[0].attrs
-        calls = tuple((o.attrs["a_layout"], o.attrs["a_offset"], o.attrs["b_layout"], o.attrs["b_offset"]) for o in ops)
-        plan = thread_plan(attrs["d_layout"], attrs["d_offset"], calls)
+        plan = thread_plan(ops[0].attrs["d_layout"], ops[0].attrs["d_offset"], call_layouts(ops))
         ks, m = plan.a.shape
         n = plan.b.shape[1]
-        direct = isinstance(plan.d, slice) and lanes.mask is None and self._in_place
-        total = d[:, plan.d] if direct else self._widen(d[:, plan.d])
+        in_place = isinstance(plan.d, slice) and lanes.mask is None and self._in_place
+        total = d[:, plan.d] if in_place else self._widen(d[:, plan.d])  # [L, N * M], as are the products of one k
         products = scratch("outer", (len(d), n, m), total.dtype)
         flat = products.reshape(len(d), n * m)
         if ks > 1 and self._sums_first:
             left, right = plan.whole_a.of("a", a), plan.whole_b.of("b", b)  # [L, K, M], [L, K, N]
             np.matmul(right.swapaxes(1, 2), left, out=products)
-            ks = 0
-        for k in range(ks):
-            left, right = self._widen(a[:, plan.a[k]]), self._widen(b[:, plan.b[k]])
-            np.multiply(right[:, :, None], left[:, None, :], out=products)
-            if k < ks - 1:
-                total = np.add(total, flat, out=total if direct or k else None)
-        total = np.add(total, flat, out=total if direct else None)
-        if not direct:
+        else:
+            for k in range(ks):  # the products of the last k are added below
+                left, right = self._widen(a[:, plan.a[k]]), self._widen(b[:, plan.b[k]])
+                np.multiply(right[:, :, None], left[:, None, :], out=products)
+                if k < ks - 1:
+                    total = np.add(total, flat, out=total if in_place or k else None)
+        total = np.add(total, flat, out=total if in_place else None)
+        if not in_place:
             rows = slice(None) if lanes.mask is None else lanes.mask.nonzero()[0]
             if not isinstance(rows, slice):
                 total, rows = total[rows], rows if isinstance(plan.d, slice) else rows[:, None]
@@ -116,9 +114,8 @@ class ThreadMma(Mma):
 
 
 @lru_cache(maxsize=1024)
-def thread_plan(d_layout: Layout, d_offset: int, calls: tuple[tuple[Layout, int, Layout, int], ...]) -> ThreadPlan:
-    """Register numbers with K (the instruction's own, then the rest mode, call after call) outermost; ``calls``: layout
-    and offset of A and of B."""
+def thread_plan(d_layout: Layout, d_offset: int, calls: CallLayouts) -> ThreadPlan:
+    """Register numbers with K (the instruction's own, then the rest mode, call after call) outermost."""
     import numpy as np
 
     from tilewright.atoms.tables import offsets
@@ -129,10 +126,10 @@ def thread_plan(d_layout: Layout, d_offset: int, calls: tuple[tuple[Layout, int,
         return where.reshape(-1, rest.size)
 
     d = d_offset + (offsets(d_layout[1])[None, :] + offsets(d_layout[2])[:, None]).reshape(-1)
-    run = bool((d == d[0] + np.arange(d.size)).all())
+    together = bool((d == d[0] + np.arange(d.size)).all())
     all_a = np.concatenate([grid(a, at) for a, at, _, _ in calls])
     all_b = np.concatenate([grid(b, at) for _, _, b, at in calls])
-    where = slice(int(d[0]), int(d[0]) + d.size) if run else d
+    where = slice(int(d[0]), int(d[0]) + d.size) if together else d
     return ThreadPlan(all_a, all_b, where, Block.at(all_a), Block.at(all_b))
 
 

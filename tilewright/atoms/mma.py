@@ -8,6 +8,7 @@ every (m, n, k) of the rest modes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
@@ -209,8 +210,9 @@ class Mma(Instruction):
         them."""
         d, a, b = operands
         attrs = ops[0].attrs
-        calls = tuple((o.attrs["a_layout"], o.attrs["a_offset"], o.attrs["b_layout"], o.attrs["b_offset"]) for o in ops)
-        plan = make_plan(self, attrs["d_layout"], attrs["d_offset"], calls, d.shape[1], a.shape[1], b.shape[1])
+        plan = make_plan(
+            self, attrs["d_layout"], attrs["d_offset"], call_layouts(ops), d.shape[1], a.shape[1], b.shape[1]
+        )
         warps = d.shape[0] // 32
         d2, a2, b2 = (x.reshape(warps, -1) for x in (d, a, b))
         chosen = active_warps(lanes, self)
@@ -258,18 +260,25 @@ def active_warps(lanes: Lanes, atom: Instruction) -> Array | None:
     return None if bool(every.all()) else np.asarray(every)
 
 
+CallLayouts = tuple[tuple[Layout, int, Layout, int], ...]
+"""The layout and offset of A, and of B, in their fragments, for each of several calls."""
+
+
+def call_layouts(ops: Sequence[Op]) -> CallLayouts:
+    return tuple([(o.attrs["a_layout"], o.attrs["a_offset"], o.attrs["b_layout"], o.attrs["b_offset"]) for o in ops])
+
+
 @lru_cache(maxsize=2048)
 def make_plan(
     atom: Mma,
     d_layout: Layout,
     d_offset: int,
-    calls: tuple[tuple[Layout, int, Layout, int], ...],
+    calls: CallLayouts,
     d_registers: int,
     a_registers: int,
     b_registers: int,
 ) -> MatrixIndices:
-    """The indices of some calls, each with layout and offset of A and of B. They depend on static data only, so that
-    all of them cost one gather an operand."""
+    """The indices of some calls. They depend on static data only, so that all of them cost one gather an operand."""
     m, n, k = atom.shape_mnk
     a = [operand_index(atom, atom.layout_a, m, atom.stored_k, a, at, a_registers) for a, at, _, _ in calls]
     b = [operand_index(atom, atom.layout_b, n, k, b, at, b_registers) for _, _, b, at in calls]

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tilewright.atoms import numbers
-from tilewright.atoms.mma import active_warps, gather, make_plan, operand_index
+from tilewright.atoms.mma import active_warps, call_layouts, gather, make_plan, operand_index
 from tilewright.atoms.scratch import scratch
 from tilewright.ir.core import Function, Op, Value
 from tilewright.ir.lanes import Array
@@ -132,9 +132,8 @@ def _sums_wait(value: Value, ops: list[Op], nodes: list[BasicBlock]) -> bool:
 
 def _plan(ops: list[Op]) -> Any:
     first = ops[0]
-    calls = tuple((o.attrs["a_layout"], o.attrs["a_offset"], o.attrs["b_layout"], o.attrs["b_offset"]) for o in ops)
     sizes = [v.type.n for v in first.operands if isinstance(v.type, FragType)]
-    return make_plan(first.attrs["atom"], first.attrs["d_layout"], first.attrs["d_offset"], calls, *sizes)
+    return make_plan(first.attrs["atom"], first.attrs["d_layout"], first.attrs["d_offset"], call_layouts(ops), *sizes)
 
 
 def _call(op: Op, role: str) -> Any:

@@ -26,6 +26,7 @@ import numpy as np
 from tilewright.atoms.copy import split_operands
 from tilewright.atoms.cp_async import CpAsync, CpAsyncCommit
 from tilewright.atoms.fma import Block, UniversalFma, thread_plan
+from tilewright.atoms.mma import call_layouts
 from tilewright.atoms.scratch import scratch
 from tilewright.ir.arithmetic import TABLE
 from tilewright.ir.core import Function, Op, Value
@@ -290,16 +291,12 @@ def _fits(op: Op, loaded: Any, sums: Any) -> bool:
     d, a, b = op.operands
     if d not in sums or a not in loaded or b not in loaded:
         return False
-    plan = thread_plan(op.attrs["d_layout"], op.attrs["d_offset"], (_call(op),))
+    plan = thread_plan(op.attrs["d_layout"], op.attrs["d_offset"], call_layouts([op]))
     for value, block in ((a, plan.whole_a), (b, plan.whole_b)):
         each = getattr(loaded[value], "each", loaded[value])
         if block.first is None or block.first % each or block.shape[1] % each:
             return False
     return len(set(_d_registers(plan))) == len(_d_registers(plan))
-
-
-def _call(op: Op) -> Any:
-    return op.attrs["a_layout"], op.attrs["a_offset"], op.attrs["b_layout"], op.attrs["b_offset"]
 
 
 def _d_registers(plan: Any) -> tuple[int, ...]:
@@ -328,8 +325,8 @@ def _empty(plain: Closure, state: int) -> Closure:
 
 
 def _product(ops: list[Op], sums: Sums, a: Operand, b: Operand, plain: Closure) -> Closure:
-    plans = [thread_plan(op.attrs["d_layout"], op.attrs["d_offset"], (_call(op),)) for op in ops]
-    whole = thread_plan(ops[0].attrs["d_layout"], ops[0].attrs["d_offset"], tuple(_call(op) for op in ops))
+    plans = [thread_plan(op.attrs["d_layout"], op.attrs["d_offset"], call_layouts([op])) for op in ops]
+    whole = thread_plan(ops[0].attrs["d_layout"], ops[0].attrs["d_offset"], call_layouts(ops))
     if whole.whole_a.first is not None and whole.whole_b.first is not None:
         plans = [whole]
     kind: Any = ops[0].operands[0].type
