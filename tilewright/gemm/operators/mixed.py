@@ -80,6 +80,8 @@ def mixed_matmul(
 ) -> Any:
     """activation(scale_a * a @ (scales * (weight - zeros)).T + bias), for a weight of numbers of 4 or 8 bits.
 
+    What scales that are infinite or NaN give is in docs/matmul.md ("Scales that are not finite").
+
     Few rows, up to 64, on sm_90 up to 16, are multiplied by a kernel that reads 4 or 8 bits for each element of the
     weight, once; its sums of a group are exact to float32. For more rows the numbers times their scales are rounded to
     the type of ``a``: on sm_90 in registers, elsewhere by a kernel that writes the weight out.

@@ -95,7 +95,8 @@ def scaled_matmul(
         saturate: what is beyond the largest finite number of a result of 8 bits becomes that (NaN stays). False: it
             becomes NaN in e4m3 and infinity in e5m2, as PyTorch's conversions have it.
 
-    In ``jax.jit`` and ``jax.vmap`` it is an operation of JAX, which has no gradient.
+    A scale multiplies a sum: one that is infinite or NaN passes as IEEE says ("Scales that are not finite" in
+    docs/matmul.md). In ``jax.jit`` and ``jax.vmap`` it is an operation of JAX, which has no gradient.
 
     Raises ArgumentError, before anything is launched, for operands and scales that do not go together.
 

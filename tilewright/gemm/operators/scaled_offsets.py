@@ -56,7 +56,8 @@ def scaled_grouped_matmul(
         a: of Float8E4M3FN, Float8E5M2 or Int8, rows contiguous: a PyTorch tensor, or a NumPy or CuPy array. In the last
             form 8- or 4-bit floats, as :func:`block_scaled_matmul` takes them.
         b: of the same type, columns contiguous.
-        scale_a, scale_b: float32, for each row of a group's A and each column of its B. The two forms with K / 128 have
+        scale_a, scale_b: float32, for each row of a group's A and each column of its B, finite or not (docs/matmul.md,
+            "Scales that are not finite"). The two forms with K / 128 have
             scales of blocks: of 128 elements of a line of the operand that is cut (of the last ones, where K is not a
             multiple of 128), and of 128 x 128 elements of the other one, or 128 of a line. They always promote, by
             Hopper kernels. In the last form they are factors of Float8E8M0FNU or Float8E4M3FN (mxfp8, mxfp4, nvfp4),
