@@ -8,15 +8,20 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tilewright import sim
 from tilewright.errors import ArgumentError
 from tilewright.gemm import (
     CompressedMatrix,
     PermutedOperand,
     PreparedWeight,
+    block_scaled_matmul,
+    combine_rows,
     compress_2_4,
+    grouped_matmul,
     matmul,
     mixed_matmul,
     prepare_weight,
+    scaled_grouped_matmul,
     scaled_matmul,
     sparse_matmul,
 )
@@ -77,8 +82,6 @@ def test_rows_of_8_bits(m: int) -> None:
 
 def test_a_weight_written_out() -> None:
     a, weight, scales = integers(0, 70, 128), integers(1, 16, 128, dtype=np.int8), np.ones((16, 1), np.float16)
-    from tilewright import sim
-
     with sim.options(arch="sm_80"):
         prepared = prepare_weight(jnp.asarray(weight), jnp.asarray(scales))
         found = jax.jit(lambda a: mixed_matmul(a, prepared))(jnp.asarray(a))
@@ -129,13 +132,148 @@ def test_permuted_operands() -> None:
     np.testing.assert_array_equal(found, heads.transpose(0, 2, 1, 3).reshape(10, 32) @ weight)
 
 
+@pytest.mark.parametrize("activation", [None, "silu"])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_gradients_of_sparse(dtype: Any, activation: str | None) -> None:
+    """Of the stored elements, B, C and the bias, beside JAX's of the dense product."""
+    a, b, c, bias = integers(0, 64, 64, dtype=dtype), integers(1, 64, 8), integers(2, 64, 8), integers(3, 8)
+    a[:, ::2] = 0
+    if dtype is np.float32:
+        a[:, 1::2] = integers(4, 64, 32)
+    compressed = compress_2_4(jnp.asarray(a))
+    np.testing.assert_array_equal(compressed.to_dense(), a)
+    given = compressed.values, *(jnp.asarray(x.astype(dtype)) for x in (b, c, bias))
+    weight = jnp.asarray(integers(5, 64, 8, dtype=np.float32))
+
+    def ours(values: Any, b: Any, c: Any, bias: Any) -> Any:
+        sparse = CompressedMatrix(values, compressed.metadata)
+        options: dict[str, Any] = {"alpha": 0.5, "beta": 2.0, "activation": activation, "out_dtype": np.float32}
+        return (sparse_matmul(sparse, b, c=c.astype(jnp.float32), bias=bias, **options) * weight).sum()
+
+    def theirs(values: Any, b: Any, c: Any, bias: Any) -> Any:
+        dense = CompressedMatrix(values.astype(jnp.float32).astype(dtype), compressed.metadata).to_dense()
+        wide = [x.astype(jnp.float32) for x in (dense, b, c, bias)]
+        sums = 0.5 * jnp.matmul(*wide[:2], precision="highest") + 2 * wide[2] + wide[3]
+        return ((jax.nn.silu(sums) if activation else sums) * weight).sum()
+
+    found, expected = (jax.jit(jax.grad(f, (0, 1, 2, 3)))(*given) for f in (ours, theirs))
+    for x, y in zip(found, expected, strict=True):
+        assert x.dtype == y.dtype
+        tolerance = 0.0 if activation is None else 2e-2 if dtype is np.float16 else 2e-5
+        np.testing.assert_allclose(x.astype(np.float32), y.astype(np.float32), rtol=tolerance, atol=32 * tolerance)
+
+
+ENDS = np.array([3, 3, 10], np.int32)
+
+
+def in_groups(a: Any, b: Any, ends: Any, rows: Any = None) -> Any:
+    """The products of groups of rows, or of slices of K, by JAX."""
+    a, b = a.astype(jnp.float32), b.astype(jnp.float32)
+    a = a if rows is None else a[rows]
+    count = a.shape[0] if b.ndim == 3 else a.shape[1]
+    inside = jnp.searchsorted(ends, jnp.arange(count), side="right") == jnp.arange(len(ends))[:, None]  # (group, row)
+    if b.ndim == 3:
+        return jnp.einsum("gm,mk,gkn->mn", inside * 1.0, a, b, precision="highest")
+    return jnp.einsum("gk,mk,kn->gmn", inside * 1.0, a, b, precision="highest")
+
+
+@pytest.mark.parametrize("decomposition", ["auto", "stream_k"])
+@pytest.mark.parametrize("form", ["rows", "rows by index", "slices of K"])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_groups(dtype: Any, form: str, decomposition: str) -> None:
+    """Exact, with gradients, in a program and outside of one, and for a stack of them."""
+    if form == "slices of K":
+        shapes: Any = (16, 12), (12, 24)
+    else:
+        shapes = (12, 32), (3, 32, 24)
+    a, b = (jnp.asarray(integers(i, *shape, dtype=dtype)) for i, shape in enumerate(shapes))
+    rows = jnp.asarray(np.array([5, 0, 0, 11, 7, 1, 2, 3, 3, 9, 4], np.int32)) if form == "rows by index" else None
+    if rows is not None and decomposition == "stream_k":
+        with pytest.raises(ArgumentError, match="make whole tiles"):
+            grouped_matmul(a, b, jnp.asarray(ENDS), rows=rows, decomposition=decomposition)
+        return
+    expected = in_groups(a, b, ENDS, rows)
+    weight = jnp.asarray(integers(7, *expected.shape, dtype=np.float32))
+
+    def ours(a: Any, b: Any, ends: Any) -> Any:
+        return grouped_matmul(a, b, ends, rows=rows, out_dtype=np.float32, decomposition=decomposition)
+
+    ends = jnp.asarray(ENDS)
+    np.testing.assert_array_equal(ours(a, b, ends), expected)
+    np.testing.assert_array_equal(jax.vmap(ours, (0, None, None))(jnp.stack([a, 2 * a]), b, ends)[1], 2 * expected)
+    if decomposition == "auto":
+        found = jax.jit(jax.grad(lambda a, b: (ours(a, b, ends) * weight).sum(), (0, 1)))(a, b)
+        of_theirs = jax.grad(lambda a, b: (in_groups(a, b, ENDS, rows) * weight).sum(), (0, 1))(a, b)
+        for x, y in zip(found, of_theirs, strict=True):
+            assert x.dtype == dtype
+            np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.parametrize("kind", ["lines", "blocks", "columns of blocks", "int8"])
+def test_scaled_groups(kind: str) -> None:
+    """As the same call of NumPy arrays gives."""
+    m, n, k, ends = 12, 32, 256, np.array([5, 12], np.int32)
+    dtype = np.int8 if kind == "int8" else E4M3
+    by_columns = kind == "columns of blocks"
+    a = integers(0, *((2, n, k) if by_columns else (m, k)), dtype=dtype)
+    b = integers(1, *((m, k) if by_columns else (2, n, k)), dtype=dtype)
+    shapes: Any = {"blocks": ((m, 2), (2, 1, 2)), "columns of blocks": ((2, 1, 2), (m, 2))}.get(kind, ((m,), (2, n)))
+    scale_a, scale_b = (np.exp2(integers(i, *shape)).astype(np.float32) for i, shape in enumerate(shapes))
+
+    def product(a: Any, b: Any, scale_a: Any, scale_b: Any, ends: Any) -> Any:
+        if scale_b.ndim == b.ndim:
+            scale_b = scale_b.swapaxes(-1, -2)
+        return scaled_grouped_matmul(a, b.swapaxes(-1, -2), scale_a, scale_b, ends, out_dtype=np.float32)
+
+    given = a, b, scale_a, scale_b, ends
+    np.testing.assert_array_equal(jax.jit(product)(*map(jnp.asarray, given)), product(*given))
+
+
+def test_combination_of_rows() -> None:
+    source, weights = jnp.asarray(integers(0, 6, 8)), jnp.asarray(integers(1, 4, 2, dtype=np.float32))
+    places = jnp.asarray(np.array([[0, 5], [2, 2], [-1, 3], [9, 1]], np.int32))
+    inside, at = (places >= 0) & (places < 6), places.clip(0, 5)
+
+    def theirs(source: Any, weights: Any) -> Any:
+        return (source[at] * jnp.where(inside, weights, 0)[..., None]).sum(1).astype(source.dtype)
+
+    other = jnp.asarray(integers(2, 4, 8))
+    np.testing.assert_array_equal(jax.jit(combine_rows)(source, places, weights), theirs(source, weights))
+    found, expected = (
+        jax.grad(lambda s, w, f=f: (f(s, w) * other).sum().astype(jnp.float32), (0, 1))(source, weights)
+        for f in (lambda s, w: combine_rows(s, places, w), theirs)
+    )
+    for x, y in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.parametrize("stack", [(), (2,)])
+def test_factors_of_blocks(stack: tuple[int, ...]) -> None:
+    m, n, k = 40, 32, 64
+    a, b = (integers(i, *stack, rows, k, dtype=E4M3) for i, rows in enumerate((m, n)))
+    scale_a, scale_b = (np.exp2(integers(i, *stack, rows, 2)) for i, rows in enumerate((m, n)))
+    exact = (a.astype(np.float64) * np.repeat(scale_a, 32, -1)) @ np.swapaxes(
+        b.astype(np.float64) * np.repeat(scale_b, 32, -1), -1, -2
+    )
+    factors = [jnp.asarray(x.astype(ml_dtypes.float8_e8m0fnu)) for x in (scale_a, scale_b)]
+    bias = integers(5, n, dtype=np.float32)
+
+    def product(a: Any, b: Any, scale_a: Any, scale_b: Any) -> Any:
+        given = scale_a, scale_b.swapaxes(-1, -2), jnp.asarray(bias)
+        return block_scaled_matmul(a, b.swapaxes(-1, -2), *given, alpha=0.5, activation="relu", out_dtype=np.float32)
+
+    with sim.options(arch="sm_100a"):
+        found = np.asarray(jax.jit(product)(jnp.asarray(a), jnp.asarray(b), *factors))
+    np.testing.assert_array_equal(found, np.maximum(exact / 2 + bias, 0))
+
+
 def test_refusals() -> None:
     """Where JAX traces the call: with the library's words, before XLA runs anything."""
     weight = prepare_weight(jnp.zeros((16, 256), jnp.int8), jnp.ones((16, 2), jnp.float16))
     a, eight = jnp.ones((3, 256), jnp.float16), jnp.ones((3, 256), E4M3)
     other = PreparedWeight(weight.words[:-1], weight.scales)
     sparse = compress_2_4(jnp.zeros((64, 64), jnp.float16))
-    one = jnp.ones((), jnp.float32)
+    one, ends, e8m0 = jnp.ones((), jnp.float32), jnp.ones(1, jnp.int32), jnp.ones((3, 8), ml_dtypes.float8_e8m0fnu)
     for call, message in (
         (lambda a: mixed_matmul(a[:, :128], weight), "has not the 256 elements of K"),
         (lambda a: mixed_matmul(a.astype(jnp.float32), weight), "a is Float32; mixed_matmul multiplies"),
@@ -146,6 +284,13 @@ def test_refusals() -> None:
         (lambda a: scaled_matmul(eight, eight.T, a[0, :2], one), r"scale_a has the shape \(2,\)"),
         (lambda a: scaled_matmul(eight[None], eight.T, one + a[0, 0], one), "scaled_matmul multiplies two matrices"),
         (lambda a: sparse_matmul(sparse, a), "sparse_matmul multiplies two matrices"),
+        (lambda a: grouped_matmul(a, a[None, :, :8], ends, out=a), "call grouped_matmul without out and epilogue"),
+        (lambda a: grouped_matmul(a, a[None, :, :8], ends), "inner dimensions differ"),
+        (lambda a: grouped_matmul(a, a.T[None], ends.astype(np.int16)), "offsets must be int32"),
+        (lambda a: grouped_matmul(a, np.ones((1, 256, 8), np.float16), ends), "b of numpy: give all of one framework"),
+        (lambda a: combine_rows(a, ends[:, None], a[:1, :1]), r"weights is a \(T, k\) matrix of Float32, not Float16"),
+        (lambda a: combine_rows(a, ends[:, None], one + a[:1, :1], out=a), "call combine_rows without out"),
+        (lambda a: block_scaled_matmul(eight, eight[:, :128].T, e8m0, e8m0.T), "a has 256 bytes along K, b 128"),
     ):
         with pytest.raises(ArgumentError, match=message):
             jax.jit(call)(a)

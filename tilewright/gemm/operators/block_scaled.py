@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
+from types import SimpleNamespace
 from typing import Any
 
 from tilewright import BFloat16, Float4E2M1FN, Float8E4M3FN, Float8E5M2, Float8E8M0FNU, Float16, Float32, Int32, Int64
@@ -30,6 +31,7 @@ from tilewright.gemm.schedule.decomposition import PersistentTiles
 from tilewright.gemm.tuning.stand_in import numeric_class
 from tilewright.lang.arguments.arrays import array_of
 from tilewright.lang.arguments.dlpack import from_dlpack
+from tilewright.lang.numbers.dtypes import numeric_of_dtype
 from tilewright.lang.tools.hardware import clusters_at_once
 
 RESULTS = (BFloat16, Float16, Float32)
@@ -41,7 +43,7 @@ def blocked_scales(scale: Any) -> Any:
     a stack (L, rows, ...) the result is (L, numbers of a matrix).
 
     Args:
-        scale: of Float8E8M0FNU or Float8E4M3FN: a PyTorch tensor, or a NumPy or CuPy array.
+        scale: of Float8E8M0FNU or Float8E4M3FN: a PyTorch tensor, or a NumPy, CuPy or JAX array.
 
     >>> import ml_dtypes
     >>> import numpy as np
@@ -49,21 +51,25 @@ def blocked_scales(scale: Any) -> Any:
     >>> blocked_scales(np.tile(rows, 3).astype(ml_dtypes.float8_e4m3fn))[:20].astype(int).tolist()
     [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 0]
     """
-    kind, found = framework(scale, "scale"), array_of(scale)
-    if kind == "jax" or len(found.shape) not in (2, 3) or found.dtype not in (Float8E8M0FNU, Float8E4M3FN):
+    kind = framework(scale, "scale")
+    found: Any = (
+        array_of(scale) if kind != "jax" else SimpleNamespace(shape=scale.shape, dtype=numeric_of_dtype(scale.dtype))
+    )  # a tracer has no memory
+    if len(found.shape) not in (2, 3) or found.dtype not in (Float8E8M0FNU, Float8E4M3FN):
         raise ArgumentError(
-            "scale is a (rows, factors) matrix of Float8E8M0FNU or Float8E4M3FN, or a stack of such, of PyTorch, NumPy "
-            "or CuPy, not "
+            "scale is a (rows, factors) matrix of Float8E8M0FNU or Float8E4M3FN, or a stack of such, not "
             f"{found.dtype.__name__} of shape {tuple(found.shape)}"
         )
     library, (*stack, rows, count) = namespace(scale), map(int, found.shape)
     down, across = -(-rows // ROWS), -(-count // FACTORS)
-    seen = (
-        scale.view(library.uint8) if kind == "torch" or scale.flags.c_contiguous else scale.copy().view(library.uint8)
-    )
+    as_it_is = kind in ("torch", "jax") or scale.flags.c_contiguous
+    seen = scale.view(library.uint8) if as_it_is else scale.copy().view(library.uint8)
     shape = *stack, down * ROWS, across * FACTORS
-    padded = seen.new_zeros(shape) if kind == "torch" else library.zeros(shape, library.uint8)
-    padded[..., :rows, :count] = seen
+    if kind == "jax":
+        padded = library.zeros(shape, library.uint8).at[..., :rows, :count].set(seen)
+    else:
+        padded = seen.new_zeros(shape) if kind == "torch" else library.zeros(shape, library.uint8)
+        padded[..., :rows, :count] = seen
     blocks = padded.reshape(prod(stack), down, FACTORS, ROWS // FACTORS, across, FACTORS)
     order = 0, 1, 4, 3, 2, 5
     blocks = blocks.permute(*order) if kind == "torch" else blocks.transpose(*order)
@@ -85,10 +91,11 @@ def block_scaled_matmul(
     """activation(alpha * (scale_a * a) @ (scale_b * b) + bias) on the tensor cores of sm_100a, sm_120a and their like.
 
     Args:
-        a: (M, K) of Float8E4M3FN or Float8E5M2, rows contiguous: a PyTorch tensor, or a NumPy or CuPy array. Or 4-bit
-            floats (e2m1), two in a byte, the first in its low bits: (M, K / 2) of PyTorch's ``float4_e2m1fn_x2``, or of
-            uint8. K is a multiple of 16 (8 bits) or 32 (4 bits). Or a stack (L, M, K) of such, as all others then are
-            but for the bias. Matrices whose rows do not begin at multiples of 16 bytes are copied.
+        a: (M, K) of Float8E4M3FN or Float8E5M2, rows contiguous: a PyTorch tensor, or a NumPy, CuPy or JAX array. Or
+            4-bit floats (e2m1), two in a byte, the first in its low bits: (M, K / 2) of PyTorch's
+            ``float4_e2m1fn_x2``, or of uint8. K is a multiple of 16 (8 bits) or 32 (4 bits). Or a stack (L, M, K) of
+            such, as all others then are but for the bias. Matrices whose rows do not begin at multiples of 16 bytes are
+            copied.
         b: (K, N), or (K / 2, N), of as many bits, columns contiguous (the transpose of a weight (N, K)).
         scale_a: (M, ceil(K / 32)) of Float8E8M0FNU, or for 4 bits also (M, ceil(K / 16)) of Float8E4M3FN (nvfp4); or
             what :func:`blocked_scales` gives for that.
@@ -100,8 +107,8 @@ def block_scaled_matmul(
         activation: as for :func:`matmul`.
         out_dtype: BFloat16 (the default), Float16 or Float32.
 
-    It has no gradient; ``torch.compile`` keeps it as one operator. On other GPUs it raises ArgumentError, as it does,
-    before anything is launched, for operands that do not go together.
+    It has no gradient; ``torch.compile`` keeps it as one operator, and of JAX arrays it is an operation of JAX. On
+    other GPUs it raises ArgumentError, as it does, before anything is launched, for operands that do not go together.
 
     >>> import ml_dtypes
     >>> import numpy as np
@@ -125,13 +132,12 @@ def block_scaled_matmul(
 
 
 def check_frameworks(a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any, out: Any) -> None:
-    """ArgumentError for arrays of different frameworks, and of JAX."""
+    """ArgumentError for arrays of different frameworks."""
     given = {"a": a, "b": b, "scale_a": scale_a, "scale_b": scale_b, "bias": bias, "out": out}
     kind = framework(a, "a")
     for name, x in given.items():
-        if x is not None and (kind == "jax" or framework(x, name) != kind):
-            other = framework(x, name)
-            raise ArgumentError(f"a is an array of {kind}, {name} of {other}: all are of PyTorch, NumPy or CuPy")
+        if x is not None and (other := framework(x, name)) != kind:
+            raise ArgumentError(f"a is an array of {kind}, {name} of {other}: give all of one framework")
 
 
 def multiplied(
@@ -147,6 +153,28 @@ def multiplied(
 ) -> Any:
     """:func:`block_scaled_matmul` at length: everything is checked and planned."""
     check_frameworks(a, b, scale_a, scale_b, bias, out)
+    if framework(a) == "jax":
+        from tilewright.gemm.operators.jax_products import block_scaled
+
+        if out is not None:
+            raise ArgumentError("JAX arrays are immutable: call block_scaled_matmul without out, and use its result")
+        return block_scaled(a, b, scale_a, scale_b, bias, alpha, activation, out_dtype)
+    return launched(a, b, scale_a, scale_b, bias, out, alpha, activation, out_dtype)
+
+
+def launched(
+    a: Any,
+    b: Any,
+    scale_a: Any,
+    scale_b: Any,
+    bias: Any,
+    out: Any,
+    alpha: float,
+    activation: str | None,
+    out_dtype: Any,
+    stream: int | None = None,
+) -> Any:
+    """The result, by a launch on ``stream`` or the current one; ``out`` is made if it is None."""
     A, B = elements("a", a), elements("b", swapped(b))
     form = check_product(A, B, scale_a, scale_b)
     m, n, batch = A.rows, B.rows, A.matrix.shape[2]
@@ -170,7 +198,7 @@ def multiplied(
         return result
     if A.extent == 0:
         raise ArgumentError("block_scaled_matmul multiplies matrices with K > 0")
-    launch(problem, A, B, factors, entry, function)
+    launch(problem, A, B, factors, entry, function, stream)
     if D.source is not result:
         result[...] = D.source
     return result
@@ -310,7 +338,13 @@ def epilogue_of(problem: Problem, n: int, alpha: float, bias: Any, activation: s
 
 
 def launch(
-    problem: Problem, A: Elements, B: Elements, factors: list[Matrix], entry: KernelEntry, function: Any
+    problem: Problem,
+    A: Elements,
+    B: Elements,
+    factors: list[Matrix],
+    entry: KernelEntry,
+    function: Any,
+    stream: int | None,
 ) -> None:
     """Run the kernel in the size that suits the problem, compiled once for operands of a kind."""
     gpu, D = limits(problem.machine), problem.D
@@ -320,4 +354,4 @@ def launch(
     words = [x.tensor(Operand(Int64, Major.K, 128)) for x in factors]
     d = D.tensor(config.c)
     workers = PersistentTiles(Int32(clusters_at_once(gpu[0], config.cluster_size)))
-    run_compiled(config, block_scaled_kernel(config), *stored, *words, d, d, function, workers)
+    run_compiled(config, block_scaled_kernel(config), *stored, *words, d, d, function, workers, stream=stream)

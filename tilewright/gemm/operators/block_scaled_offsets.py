@@ -35,11 +35,12 @@ from tilewright.gemm.operators.group_launch import TableLaunch, leading_stride
 from tilewright.gemm.operators.offsets import OffsetLaunch, cut_mode_and_shape
 from tilewright.gemm.tuning.stand_in import numeric_class
 from tilewright.lang.arguments.arrays import array_of
+from tilewright.lang.numbers.dtypes import numeric_of_dtype
 
 
 def has_factors(scale: Any) -> bool:
     """Whether scales are factors of blocks in the tensor cores' own types."""
-    return array_of(scale).dtype in (Float8E8M0FNU, Float8E4M3FN)
+    return numeric_of_dtype(scale.dtype) in (Float8E8M0FNU, Float8E4M3FN)
 
 
 def blocks_of_groups(rows: int, groups: int) -> int:

@@ -20,6 +20,7 @@ from tilewright.gemm.operators.repeated_call import is_torch, repeated_call
 from tilewright.gemm.operators.torch_state import any_recorded, materialised
 from tilewright.lang.arguments.arrays import array_of
 from tilewright.lang.arguments.dlpack import from_dlpack
+from tilewright.lang.numbers.dtypes import numeric_of_dtype
 
 TYPES = (Float16, BFloat16, Float32)
 
@@ -32,12 +33,14 @@ def combine_rows(source: Any, places: Any, weights: Any, *, out: Any = None) -> 
     (``epilogue.scatter.ScatterAdd``) do not.
 
     Args:
-        source: (M, N) of Float16, BFloat16 or Float32, rows contiguous: a PyTorch tensor, or a NumPy or CuPy array.
+        source: (M, N) of Float16, BFloat16 or Float32, rows contiguous: a PyTorch tensor, or a NumPy, CuPy
+            or JAX array.
         places: (T, k) of int32, on the same device. Places below 0 or not below M are left out.
         weights: (T, k) of float32.
         out: (T, N) of the type of ``source``; made if it is None.
 
-    PyTorch tensors have gradients with respect to ``source`` and ``weights``.
+    PyTorch tensors have gradients with respect to ``source`` and ``weights``. Of JAX arrays it is an operation of JAX
+    with the same gradients.
 
     Raises ArgumentError for operands that do not go together.
 
@@ -58,37 +61,59 @@ def combine_rows(source: Any, places: Any, weights: Any, *, out: Any = None) -> 
 
 
 def check_frameworks(source: Any, places: Any, weights: Any, out: Any) -> None:
-    """ArgumentError for arrays of different frameworks, and of JAX."""
+    """ArgumentError for arrays of different frameworks."""
     given = {"source": source, "places": places, "weights": weights, "out": out}
     kind = framework(source, "source")
     for name, x in given.items():
-        if x is not None and (kind == "jax" or framework(x, name) != kind):
-            other = framework(x, name)
-            raise ArgumentError(f"source is an array of {kind}, {name} of {other}: all are of PyTorch, NumPy or CuPy")
+        if x is not None and (other := framework(x, name)) != kind:
+            raise ArgumentError(f"source is an array of {kind}, {name} of {other}: give all of one framework")
 
 
 def combined(source: Any, places: Any, weights: Any, out: Any) -> Any:
     """:func:`combine_rows` at length: everything is checked."""
     check_frameworks(source, places, weights, out)
-    S = Matrix.of("source", materialised(source))
-    found = {"places": (array_of(places), Int32), "weights": (array_of(weights), Float32)}
-    for name, (array, dtype) in found.items():
-        if array.dtype is not dtype or len(array.shape) != 2 or array.device != S.device:
+    if framework(source) == "jax":
+        from tilewright.gemm.operators.jax_products import COMBINATION
+
+        if out is not None:
+            raise ArgumentError("JAX arrays are immutable: call combine_rows without out, and use its result")
+        return COMBINATION(None, source=source, places=places, weights=weights)
+    return launched(source, places, weights, out)
+
+
+def combined_shape(source: Any, places: Any, weights: Any) -> tuple[int, int]:
+    """The shape of the result, of arrays with shapes and dtypes; ArgumentError where they do not go together."""
+    for name, x, dtype in (("places", places, Int32), ("weights", weights, Float32)):
+        if len(x.shape) != 2 or numeric_of_dtype(x.dtype) is not dtype:
             raise ArgumentError(
-                f"{name} is a (T, k) matrix of {dtype.__name__} on {S.device}, not {array.dtype.__name__} of shape "
-                f"{tuple(array.shape)} on {array.device}"
+                f"{name} is a (T, k) matrix of {dtype.__name__}, not {numeric_of_dtype(x.dtype).__name__} of shape "
+                f"{tuple(x.shape)}"
             )
-    shape = tuple(found["places"][0].shape)
-    if tuple(found["weights"][0].shape) != shape:
-        raise ArgumentError(f"places has the shape {shape}, weights {tuple(found['weights'][0].shape)}")
-    if S.dtype not in TYPES or S.shape[2] != 1 or S.major() is not Major.K:
+    if tuple(places.shape) != tuple(weights.shape):
+        raise ArgumentError(f"places has the shape {tuple(places.shape)}, weights {tuple(weights.shape)}")
+    if len(source.shape) != 2 or numeric_of_dtype(source.dtype) not in TYPES:
         known = ", ".join(x.__name__ for x in TYPES)
-        raise ArgumentError(f"source is a matrix of {known} with contiguous rows, not {S.dtype.__name__}, {S.stride}")
-    result = new_result(source, (shape[0], S.shape[1]), S.dtype) if out is None else out
+        raise ArgumentError(
+            f"source is a matrix of {known}, not {numeric_of_dtype(source.dtype).__name__} of shape "
+            f"{tuple(source.shape)}"
+        )
+    return int(places.shape[0]), int(source.shape[1])
+
+
+def launched(source: Any, places: Any, weights: Any, out: Any, stream: int | None = None) -> Any:
+    """The result, by a launch on ``stream`` or the current one; ``out`` is made if it is None."""
+    shape = combined_shape(source, places, weights)
+    S = Matrix.of("source", materialised(source))
+    for name, x in (("places", places), ("weights", weights)):
+        if array_of(x).device != S.device:
+            raise ArgumentError(f"{name} is on {array_of(x).device}, source on {S.device}")
+    if S.major() is not Major.K:
+        raise ArgumentError(f"source is a matrix of numbers with contiguous rows, not of strides {S.stride[:2]}")
+    result = new_result(source, shape, S.dtype) if out is None else out
     D = Matrix.of("out", result)
     P, W = Matrix.of("places", places), Matrix.of("weights", weights)
-    check_output(S, P, None, D, (shape[0], S.shape[1], 1))
-    check_output(W, P, None, D, (shape[0], S.shape[1], 1))
+    check_output(S, P, None, D, (*shape, 1))
+    check_output(W, P, None, D, (*shape, 1))
     if D.dtype is not S.dtype or D.major() is not Major.K:
         raise ArgumentError(f"out is a matrix of {S.dtype.__name__} with contiguous rows, not {D.dtype}, {D.stride}")
     if 0 in result.shape:
@@ -102,5 +127,5 @@ def combined(source: Any, places: Any, weights: Any, out: Any) -> Any:
         from_dlpack(result, assumed_align=align),
     )
     dynamic = [x.mark_all_dynamic(contiguous=None) for x in tensors]
-    run(("combine", vector), combine, *dynamic, vector)
+    run(("combine", vector), combine, *dynamic, vector, stream=stream)
     return result

@@ -29,15 +29,13 @@ def check_functions(functions: tuple[Any, ...]) -> None:
 
 
 def check_frameworks(a: Any, b: Any, offsets: Any, rows: Any, out: Any, functions: tuple[Any, ...]) -> None:
-    """ArgumentError for arrays of different frameworks, and of JAX."""
+    """ArgumentError for arrays of different frameworks."""
     more = {f"array {i} of the epilogue": x for i, x in enumerate(arrays_of(functions))}
     given = {"a": a, "b": b, "offsets": offsets, "rows": rows, "out": out, **more}
     kind = framework(a, "a")
     for name, x in given.items():
-        if x is not None and (kind == "jax" or framework(x, name) != kind):
-            raise ArgumentError(
-                f"a is an array of {kind}, {name} of {framework(x, name)}: give all of PyTorch, of NumPy or of CuPy"
-            )
+        if x is not None and framework(x, name) != kind:
+            raise ArgumentError(f"a is an array of {kind}, {name} of {framework(x, name)}: give all of one framework")
 
 
 def check_decomposition(decomposition: str, rows: Any) -> None:

@@ -31,6 +31,7 @@ from tilewright.gemm.schedule.group_shares import GroupShares, blocks_for, least
 from tilewright.gemm.schedule.launch_arguments import tensor
 from tilewright.ir.tensormap import BYTES
 from tilewright.lang.arguments.argument import argument_of
+from tilewright.lang.arguments.streams import StreamHandle
 from tilewright.lang.launch.machine import machine_of
 
 _COMPILED: dict[Any, Any] = {}
@@ -69,20 +70,25 @@ class TableLaunch(ABC):
         arguments: tuple[Any, ...] = family_of(self.config).grouped.arguments(self, table, Int32(blocks))
         return arguments
 
-    def run(self) -> None:
+    def run(self, stream: int | None = None) -> None:
+        """Launch on ``stream``, or on the current one."""
         args = self.arguments()
+        there: dict[str, Any] = {} if stream is None else {"stream": StreamHandle(stream)}
         target: Any = machine_of(self.problems[0].D.device)
         read = (argument_of("argument", x).key() for x in (self.function, self.groups))
-        key = self.config, *read, self.shares is None, states_of((self.function,))
+        key = self.config, *read, self.shares is None, stream is None, states_of((self.function,))
         if key not in _COMPILED:
-            _COMPILED[key] = cute.compile(self.kernel(), *args)
+            _COMPILED[key] = cute.compile(self.kernel(), *args, **there)
             note_staged((self.function,), key[-1])
         # A machine that checks addresses is told which arrays there are.
         exposed = self.exposed() if self.machine == "cpu" and hasattr(target, "exposed") else []
         with ExitStack() as known:
             for low, high in exposed:
                 known.enter_context(target.exposed(low, high))
-            launch(_COMPILED[key], args, exposed)
+            if stream is None:
+                launch(_COMPILED[key], args, exposed)
+            else:
+                _COMPILED[key](*args, **there)
 
     def exposed(self) -> list[tuple[int, int]]:
         """Where the arrays begin and end whose addresses are in the table."""

@@ -1,11 +1,13 @@
 """Products as operations of JAX: XLA calls the library through the foreign function of ``tilewright.jax.ffi``, with the
-addresses of buffers and its own stream."""
+addresses of buffers and its own stream. An :class:`Operation` is all that a product says of itself; ``jax_op`` has
+matmul's, ``jax_products`` the others'."""
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from types import SimpleNamespace
 from typing import Any
@@ -14,21 +16,24 @@ import jax
 import numpy as np
 
 from tilewright.errors import ArgumentError
-from tilewright.gemm.host.universal import PreparedProblem
-from tilewright.gemm.operators.arrays import operands
-from tilewright.gemm.operators.matmul import Request
-from tilewright.gemm.operators.mixed import MixedProduct, check_scale_of_rows, checked_types
-from tilewright.gemm.operators.prepare_weight import PreparedWeight
-from tilewright.gemm.operators.scaled import ScaledRequest, check_two_matrices
-from tilewright.gemm.operators.sparse import SparseRequest, sparse_shape
+from tilewright.gemm.epilogue.activations import ACTIVATIONS
 from tilewright.jax import ffi
 from tilewright.lang.arguments.arrays import array_of
 from tilewright.lang.launch.machine import machine_of
 from tilewright.lang.numbers.dtypes import numeric_of_dtype
 
 _numbers: dict[Any, int] = {}
-
-jax.tree_util.register_dataclass(PreparedWeight, ["words", "scales", "zeros"], [])
+jnp = jax.numpy
+JAX_ACTIVATIONS = {
+    "relu": jax.nn.relu,
+    "squared_relu": lambda x: jnp.square(jax.nn.relu(x)),
+    "sigmoid": jax.nn.sigmoid,
+    "gelu": partial(jax.nn.gelu, approximate=False),
+    "gelu_tanh": partial(jax.nn.gelu, approximate=True),
+    "silu": jax.nn.silu,
+    "tanh": jnp.tanh,
+}
+assert JAX_ACTIVATIONS.keys() == ACTIVATIONS.keys()
 
 
 class DeviceBuffer:
@@ -70,6 +75,19 @@ class DeviceBuffer:
     @property
     def T(self) -> DeviceBuffer:
         return self.transpose()
+
+    def swapaxes(self, i: int, j: int) -> DeviceBuffer:
+        order = list(range(len(self.shape)))
+        order[i], order[j] = order[j], order[i]
+        return self.transpose(*order)
+
+    def view(self, dtype: Any) -> DeviceBuffer:
+        """The bytes of contiguous rows as elements of another dtype."""
+        kind, (*others, last) = np.dtype(dtype), self.shape
+        if self.strides != row_major_strides(self.shape, self.dtype) or last * self.dtype.itemsize % kind.itemsize:
+            raise ArgumentError(f"a buffer of shape {self.shape}, strides {self.strides} has no view of {kind}")
+        shape = *others, last * self.dtype.itemsize // kind.itemsize
+        return DeviceBuffer(self.address, shape, kind, owner=self.owner)
 
     def new_buffer(self, shape: tuple[int, ...], dtype: Any) -> DeviceBuffer:
         """Other memory of the device, of the numeric class ``dtype``."""
@@ -116,78 +134,62 @@ def called(execute: Callable[..., None], options: Any, given: dict[str, Any], sh
     )
 
 
-# -- products whose requests are those of matmul -----------------------------------------------------------------------
+# -- operations --------------------------------------------------------------------------------------------------------
+
+Arrays = dict[str, Any]
+"""The arrays of a call, by name; those that are not given are left out."""
 
 
-ARRAYS = ("a", "b", "c", "bias", "scale_a", "scale_b", "scale_result", "metadata")
+@dataclass(frozen=True)
+class Operation:
+    """A product as an operation of JAX. ``options`` of a call are what JAX knows while it traces: an object that can be
+    hashed. If it has an ``activation``, a dataclass, and gradients are wanted, JAX applies that to the sums."""
+
+    result: Callable[[Any, Arrays], tuple[tuple[int, ...], Any]]
+    """(options, arrays) to the result's shape and numeric class; ArgumentError for what does not go together."""
+    execute: Callable[[Any, Arrays, int | None], None]
+    """(options, arrays with ``out``, XLA's stream) computes the result."""
+    gradients: Callable[[Any, Arrays, Any], Arrays] | None = None
+    """(options, arrays, the gradient of the result) to the gradients of arrays by name; None: the product has none."""
+    handed: Callable[[Arrays], Arrays] = dict
+    """The arrays as XLA hands them to ``execute``, where kernels want others than rows one after the other."""
+
+    def __call__(self, options: Any, **arrays: Any) -> Any:
+        given = {name: x for name, x in arrays.items() if x is not None}
+        return self.run(options, given) if self.gradients is None else differentiable(self, options, given)
+
+    def run(self, options: Any, given: Arrays) -> Any:
+        shape, dtype = self.result(options, given)
+        return called(self.execute, options, self.handed(given), shape, dtype)
 
 
-def of_request(request: Request) -> Any:
-    """:func:`scaled_matmul` or :func:`sparse_matmul` of JAX arrays and tracers."""
-    request.given()
-    if request.functions:
-        raise ArgumentError("epilogue cannot be given with JAX arrays: apply the function to the result")
-    if isinstance(request, ScaledRequest) and request.amax is not None:
-        raise ArgumentError("JAX arrays are immutable: call scaled_matmul without amax")
-    shape: tuple[int, ...]
-    if isinstance(request, SparseRequest):
-        shape = sparse_shape(request.a, request.b)
-    else:
-        check_two_matrices(request.a, request.b)
-        shape = operands(request.a, request.b).shape
-    entry = request.entries(numeric_of_dtype(request.a.dtype))[0]
-    is_c = request.out_dtype is None and request.c is not None
-    dtype = numeric_of_dtype(request.c.dtype) if is_c else request.result_dtype(entry)
-    arrays: dict[str, Any] = {x.name: getattr(request, x.name) for x in fields(request) if x.name in ARRAYS}
-    none: dict[str, Any] = dict.fromkeys(arrays)
-    blank = replace(request, out_dtype=None, **none)
-    turned = np.dtype(request.b.dtype).itemsize != 2  # kernels read B of 8 and 32 bits along K: XLA has rows only
-    if turned:
-        arrays["b"] = request.b.T
-    return called(execute_request, (blank, turned), arrays, shape, dtype)
+@partial(jax.custom_vjp, nondiff_argnums=(0, 1))
+def differentiable(operation: Operation, options: Any, given: Arrays) -> Any:
+    """A call of an operation that has gradients."""
+    return operation.run(options, given)
 
 
-def execute_request(options: tuple[Request, bool], arrays: dict[str, Any], stream: int | None) -> None:
-    blank, turned = options
-    request = replace(blank, **arrays)
-    if turned:
-        request = replace(request, b=request.b.T)
-    given = request.read()
-    if not given.problem.is_empty:
-        plan = request.plan(given.problem, given.entries)
-        PreparedProblem(given.problem, given.function, plan).launch(stream)
+def forward(operation: Operation, options: Any, given: Arrays) -> tuple[Any, Any]:
+    """The gradient of an activation wants what came before it."""
+    activation = getattr(options, "activation", None)
+    if activation is None:
+        return operation.run(options, given), (given, None)
+    sums = operation.run(replace(options, activation=None), given)
+    return JAX_ACTIVATIONS[activation](sums), (given, sums)
 
 
-# -- weights of 4 and 8 bits -------------------------------------------------------------------------------------------
+def backward(operation: Operation, options: Any, kept: Any, grad: Any) -> tuple[Arrays]:
+    given, sums = kept
+    if sums is not None:
+        (grad,) = jax.vjp(JAX_ACTIVATIONS[options.activation], sums)[1](grad)
+    assert operation.gradients is not None
+    found = operation.gradients(options, given, grad)
+    return ({name: found.get(name) for name in given},)
 
 
-def mixed(a: Any, weight: PreparedWeight, bias: Any, scale_a: Any, activation: str | None, out_dtype: Any) -> Any:
-    """:func:`mixed_matmul` of JAX arrays and tracers."""
-    n, k = weight.shape
-    rows = numeric_of_dtype(a.dtype)
-    dtype = checked_types(rows, tuple(a.shape), (n, k), None, out_dtype)
-    if bias is not None and tuple(bias.shape) != (n,):
-        raise ArgumentError(f"bias is a vector of {n} elements, not of shape {tuple(bias.shape)}")
-    if scale_a is not None:
-        check_scale_of_rows(tuple(scale_a.shape), tuple(a.shape[:-1]))
-        if scale_a.dtype != np.float32:
-            raise ArgumentError(f"scale_a is float32, not {scale_a.dtype}")
-    arrays = {
-        "scale_a": scale_a,
-        "a": a,
-        "words": weight.words,
-        "scales": weight.scales,
-        "zeros": weight.zeros,
-        "bias": bias,
-    }
-    return called(execute_mixed, activation, arrays, (*a.shape[:-1], n), dtype)
+differentiable.defvjp(forward, backward)
 
 
-def execute_mixed(activation: str | None, arrays: dict[str, Any], stream: int | None) -> None:
-    a, out = arrays["a"], arrays["out"]
-    weight = PreparedWeight(arrays["words"], arrays["scales"], arrays.get("zeros"))
-    rows = prod(a.shape[:-1])
-    if rows and out.shape[-1]:
-        flat, made = a.reshape((rows, a.shape[-1])), out.reshape((rows, out.shape[-1]))
-        scale = arrays["scale_a"].reshape(-1) if "scale_a" in arrays else None
-        MixedProduct.of(flat, weight, arrays.get("bias"), made, activation, scale).run(stream)
+def transposed(x: Any) -> Any:
+    """A matrix, or each one of a stack, transposed."""
+    return x.swapaxes(-1, -2)

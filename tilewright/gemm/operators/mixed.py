@@ -130,7 +130,7 @@ def mixed_matmul(
             lambda: multiplied(a, weight, bias, scale_a, out, activation, out_dtype),
         )
     if framework(a, "a") == "jax":
-        from tilewright.gemm.operators.jax_call import mixed
+        from tilewright.gemm.operators.jax_products import mixed
 
         if out is not None:
             raise ArgumentError("JAX arrays are immutable: call mixed_matmul without out, and use its result")

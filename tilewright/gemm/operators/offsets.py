@@ -32,7 +32,7 @@ from tilewright.gemm.host.problem import Problem, check_output
 from tilewright.gemm.host.scales import check_result
 from tilewright.gemm.kernel.group_offsets import MODES, GatheredRows, OffsetGroups
 from tilewright.gemm.kernel.group_table import COLUMNS, GroupRows
-from tilewright.gemm.operators.arrays import new_result, unwritten_result
+from tilewright.gemm.operators.arrays import framework, new_result, unwritten_result
 from tilewright.gemm.operators.epilogues import (
     arrays_of,
     functions_of,
@@ -89,9 +89,9 @@ def grouped_matmul(
     | (G, M, K) | (G, K, N) | (G, M, N) | a[i] times b[i], without offsets |
 
     Args:
-        a, b: of one dtype, PyTorch tensors, or NumPy or CuPy arrays. Groups may begin anywhere. Faster kernels take
-            rows of the whole matrices that begin at multiples of 16 bytes, and, where the offsets cut the contiguous
-            mode of a matrix, offsets at such multiples; the device decides between them and a slower one.
+        a, b: of one dtype: PyTorch tensors, or NumPy, CuPy or JAX arrays. Groups may begin anywhere. Faster kernels
+            take rows of the whole matrices that begin at multiples of 16 bytes, and, where the offsets cut the
+            contiguous mode of a matrix, offsets at such multiples; the device decides between them and a slower one.
         offsets: G numbers of int32 on the device of ``a``, where the groups end. They do not fall. What is beyond the
             last one belongs to no group: rows or columns of the result are zero there.
         rows: of groups of rows, M numbers of int32: row m of the product is ``a[rows[m]]``, read as the product needs
@@ -111,7 +111,8 @@ def grouped_matmul(
     Empty groups cost nothing; with K cut they give zeros. The host does not wait for the device, so a CUDA graph
     can capture the call and replay it with other offsets. PyTorch tensors have gradients, and torch.compile keeps the
     call as one node, ``torch.ops.tilewright.grouped_matmul``; the functions of an epilogue are then PyTorch's, applied
-    to its result.
+    to its result. Of JAX arrays it is an operation of JAX with gradients, also in ``jax.jit`` and ``jax.vmap``, without
+    an epilogue.
 
     Raises ArgumentError for operands that do not go together. In the simulator also for offsets that fall, are negative
     or exceed the extent; a GPU cannot raise: there the whole result is zero.
@@ -159,15 +160,33 @@ def multiplied(
         if a.shape[0] != b.shape[0]:
             raise ArgumentError(f"a has {a.shape[0]} matrices, b has {b.shape[0]}")
         return matmul(a, b, out, out_dtype=out_dtype, kernel=kernel, decomposition=how)
+    if framework(a) == "jax":
+        if out is not None or functions:
+            raise ArgumentError(
+                "JAX arrays are immutable: call grouped_matmul without out and epilogue, and apply functions to its "
+                "result"
+            )
+        from tilewright.gemm.operators.jax_products import GROUPS, GroupOptions
+
+        return GROUPS(GroupOptions(out_dtype, kernel, how == "stream_k"), a=a, b=b, offsets=offsets, rows=rows)
     entries, sharing = partial(candidates, kernel=kernel), how == "stream_k"
     more_of = {"functions": functions, "rows": rows, "sharing": sharing}
     return product_of(CutProduct, a, b, offsets, out, out_dtype, entries, **more_of)
 
 
-def product_of(kind: type[CutProduct], a: Any, b: Any, offsets: Any, out: Any, *options: Any, **more: Any) -> Any:
-    """The result of a product."""
+def product_of(
+    kind: type[CutProduct],
+    a: Any,
+    b: Any,
+    offsets: Any,
+    out: Any,
+    *options: Any,
+    stream: int | None = None,
+    **more: Any,
+) -> Any:
+    """The result of a product, launched on ``stream`` or the current one."""
     product = kind.of(materialised(a), materialised(b), offsets, out, *options, **more)
-    product.run()
+    product.run(stream)
     return product.problem.D.source
 
 
@@ -237,8 +256,9 @@ class CutProduct:
         moved = not config.persistent
         return Chain(tuple(GroupRows(part, fields_of_rows(part), moved) for part in self.lowered(config)))
 
-    def run(self) -> None:
-        """Launch the product, between copies of matrices that the table of its groups cannot describe."""
+    def run(self, stream: int | None = None) -> None:
+        """Launch the product, on ``stream`` or the current one, between copies of matrices that the table of its groups
+        cannot describe."""
         _, _, k = problem_extents(self.problem)
         result = self.problem.D.source
         if 0 in result.shape:
@@ -248,16 +268,16 @@ class CutProduct:
             return
         before, seen, after = with_contiguous([self.problem], self.accesses)
         for copy in before:
-            copy()
-        replace(self, problem=seen[0]).launch()
+            copy(stream)
+        replace(self, problem=seen[0]).launch(stream)
         for copy in after:
-            copy()
+            copy(stream)
 
     def accesses(self, problem: Problem) -> list[OperandAccess]:
         """What all kernels that may be taken assume of the matrices: others are copied."""
         return group_accesses(problem)
 
-    def launch(self) -> None:
+    def launch(self, stream: int | None = None) -> None:
         """Choose the kernel, and launch it."""
         version, entries = capability_of(self.problem.machine), self.suited_entries()
         entry, _ = entry_of("", self.problem, entries, version)
@@ -267,7 +287,7 @@ class CutProduct:
         for one in launches:
             check_reach(one, self.problem)
         for one in launches:
-            OffsetLaunch(self, one, step).run()
+            OffsetLaunch(self, one, step).run(stream)
 
     def suited_entries(self) -> list[KernelEntry]:
         """The kernels, in the sizes that the rows and the epilogue allow."""

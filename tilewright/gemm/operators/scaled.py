@@ -143,7 +143,7 @@ def scaled_matmul(
 
         return recorded(a, b, scale_a, scale_b, bias, out, *options[:-1], scale_result, amax, saturate)
     if is_traced(*tensors):
-        from tilewright.gemm.operators.jax_call import of_request
+        from tilewright.gemm.operators.jax_products import of_request
 
         return of_request(request())
     return request().run()

@@ -53,8 +53,8 @@ def scaled_grouped_matmul(
     | (M, K) | (G, K, N) | (M, K / 32) or (M, K / 16) | (G, K / 32, N) or (G, K / 16, N) | (M, N) |
 
     Args:
-        a: of Float8E4M3FN, Float8E5M2 or Int8, rows contiguous: a PyTorch tensor, or a NumPy or CuPy array. In the last
-            form 8- or 4-bit floats, as :func:`block_scaled_matmul` takes them.
+        a: of Float8E4M3FN, Float8E5M2 or Int8, rows contiguous: a PyTorch tensor, or a NumPy, CuPy or JAX array. In
+            the last form 8- or 4-bit floats, as :func:`block_scaled_matmul` takes them.
         b: of the same type, columns contiguous.
         scale_a, scale_b: float32, for each row of a group's A and each column of its B, finite or not (docs/matmul.md,
             "Scales that are not finite"). The two forms with K / 128 have
@@ -69,6 +69,7 @@ def scaled_grouped_matmul(
         kernel: the name or the entry of a kernel, in place of the choice.
 
     ``torch.compile`` keeps the call as one node, ``torch.ops.tilewright.scaled_grouped_matmul``; it has no gradient.
+    Of JAX arrays it is an operation of JAX, but for the last form.
 
     Raises ArgumentError for operands that do not go together, and for offsets as :func:`grouped_matmul` does.
 
@@ -91,16 +92,14 @@ def scaled_grouped_matmul(
 
 
 def check_frameworks(a: Any, b: Any, scale_a: Any, scale_b: Any, offsets: Any, out: Any) -> None:
-    """ArgumentError for arrays of different frameworks, and of JAX."""
+    """ArgumentError for arrays of different frameworks."""
     given = {"a": a, "b": b, "scale_a": scale_a, "scale_b": scale_b, "offsets": offsets, "out": out}
     kind = framework(a, "a")
     for name, x in given.items():
         if x is None and name == "out":
             continue
-        if kind == "jax" or framework(x, name) != kind:
-            raise ArgumentError(
-                f"a is an array of {kind}, {name} of {framework(x, name)}: give all of PyTorch, of NumPy or of CuPy"
-            )
+        if framework(x, name) != kind:
+            raise ArgumentError(f"a is an array of {kind}, {name} of {framework(x, name)}: give all of one framework")
 
 
 def multiplied(
@@ -116,6 +115,15 @@ def multiplied(
 ) -> Any:
     """:func:`scaled_grouped_matmul` at length: everything is checked and planned."""
     check_frameworks(a, b, scale_a, scale_b, offsets, out)
+    if framework(a) == "jax":
+        from tilewright.gemm.operators.jax_products import scaled_groups
+
+        if out is not None or has_factors(scale_a) or has_factors(scale_b):
+            raise ArgumentError(
+                "scaled_grouped_matmul of JAX arrays takes no out, as they are immutable, and no factors of "
+                "Float8E8M0FNU or Float8E4M3FN"
+            )
+        return scaled_groups(a, b, scale_a, scale_b, offsets, out_dtype, use_fast_accum, kernel)
     if has_factors(scale_a) or has_factors(scale_b):
         return block_scaled_groups(materialised(a), materialised(b), scale_a, scale_b, offsets, out, out_dtype, kernel)
     entries = partial(scaled_kernels, use_fast_accum, kernel)
@@ -230,4 +238,6 @@ class ScaledCutProduct(CutProduct):
 
 
 def contiguous(x: Any) -> Any:
+    if hasattr(x, "new_buffer"):  # XLA's memory has no gaps
+        return x
     return x.contiguous() if framework(x) == "torch" else namespace(x).ascontiguousarray(x)

@@ -38,6 +38,7 @@ from tilewright.gemm.operators.repeated import torch_key
 from tilewright.gemm.operators.repeated_call import is_torch, repeated_call
 from tilewright.gemm.operators.torch_state import any_recorded, materialised
 from tilewright.lang.arguments.arrays import array_of
+from tilewright.lang.numbers.dtypes import numeric_of_dtype
 from tilewright.layout import offsets
 
 TYPES = (Float16, BFloat16, Float32, Float8E4M3FN, Float8E5M2, Int8)
@@ -66,7 +67,7 @@ class CompressedMatrix(NamedTuple):
     def places(self) -> Any:
         """Where the stored elements are in their groups of four, (M, K / 4, 2) of int64; of Float32 in their pairs,
         (M, K / 2, 1)."""
-        kind, width = framework(self.values), array_of(self.values).dtype.width
+        kind, width = framework(self.values), numeric_of_dtype(self.values.dtype).width
         (m, k), library = self.shape, namespace(self.values)
         down, across = -(-m // METADATA_ROWS), -(-k // word_k(width))
         rows, columns, shifts = word_places(width, self.values, kind, library)
@@ -75,10 +76,13 @@ class CompressedMatrix(NamedTuple):
         of_threads = (of_threads[:, None] >> shifts[:, None, None]) & 15  # (threads, groups of a word, down, across)
         blocks = library.zeros(
             (down, METADATA_ROWS, across, METADATA_K // CHUNK),
-            dtype=library.int64,
+            dtype=library.int32 if kind == "jax" else library.int64,  # JAX has 64 bits where it is asked to
             **({"device": self.values.device} if kind == "torch" else {}),
         )
-        blocks[:, rows, :, columns] = of_threads
+        if kind == "jax":  # its arrays do not change
+            blocks = blocks.at[:, rows, :, columns].set(of_threads)
+        else:
+            blocks[:, rows, :, columns] = of_threads
         codes = blocks.reshape(down * METADATA_ROWS, across * METADATA_K // CHUNK)[:m, : k // chunk_of(width)]
         if width == 32:
             return (codes & 3)[..., None] // 2
@@ -93,14 +97,16 @@ class CompressedMatrix(NamedTuple):
         True
         """
         (m, k), places, kind = self.shape, self.places(), framework(self.values)
-        chunk = chunk_of(array_of(self.values).dtype.width)
+        chunk = chunk_of(numeric_of_dtype(self.values.dtype).width)
         if kind == "torch":
             stored = self.values.contiguous().view(bits_of(self.values)).reshape(places.shape)
             whole = stored.new_zeros(m, k // chunk, chunk).scatter_(2, places, stored)
             return whole.view(self.values.dtype).reshape(m, k)
-        library = namespace(self.values)
+        library, stored = namespace(self.values), self.values.reshape(places.shape)
         whole = library.zeros((m, k // chunk, chunk), self.values.dtype)
-        library.put_along_axis(whole, places, self.values.reshape(places.shape), 2)
+        if kind == "jax":
+            return library.put_along_axis(whole, places, stored, 2, inplace=False).reshape(m, k)
+        library.put_along_axis(whole, places, stored, 2)
         return whole.reshape(m, k)
 
 
@@ -253,7 +259,7 @@ def sparse_matmul(
     ``torch.ops.tilewright.sparse_matmul``. Of 16- and 32-bit elements it has gradients, by dense products: of
     ``b``, ``c``, the bias, the arrays of the epilogue, which is PyTorch's there, and of the stored elements
     ``a.values``, whose places stay. With JAX arrays it is an operation of JAX, also in ``jax.jit`` and ``jax.vmap``,
-    without gradients.
+    with the same gradients but those of an epilogue, which it refuses there.
 
     Raises ArgumentError, before anything is launched, for operands that do not go together.
 
@@ -308,7 +314,7 @@ def sparse_matmul(
         else:
             result = run()
     elif framework(a.values, "a.values") == "jax":
-        from tilewright.gemm.operators.jax_call import of_request
+        from tilewright.gemm.operators.jax_products import of_request
 
         return of_request(request())
     else:
