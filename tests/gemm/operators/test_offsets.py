@@ -90,7 +90,7 @@ def test_the_same_as_pytorch(form: str, dtype: Any) -> None:
 def launches_of(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     launches: list[Any] = []
     run = group_launch.TableLaunch.run
-    monkeypatch.setattr(group_launch.TableLaunch, "run", lambda self, stream=None: launches.append(self) or run(self, stream))
+    monkeypatch.setattr(group_launch.TableLaunch, "run", lambda self, *more: launches.append(self) or run(self, *more))
     return launches
 
 
