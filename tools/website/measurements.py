@@ -116,7 +116,7 @@ SUBJECTS = {
             ),
         },
         ("products-in-a-model", "products-of-models", "first-step", "few-kernels", "blackwell-kernels",
-         "host-time", "new-shapes",
+         "host-time", "repeated-calls", "new-shapes",
          "other-programs", "libraries"),
     ),
     "simulator": Subject(
