@@ -76,11 +76,13 @@ def test_scaled_matmul_with_each_kind_of_scale(kind_a: str | int, kind_b: str | 
     dtype=st.sampled_from([E4M3, E5M2]),
     fast=st.booleans(),
     bias=st.booleans(),
-    arch=st.sampled_from(["sm_90a", "sm_100a"]),
+    arch=st.sampled_from(["sm_90a", "sm_100a", "sm_120a"]),
     seed=st.integers(0, 99),
 )
 @example((300, 264, 25), (1, 128), E4M3, False, True, "sm_100a", 0)
 @example((140, 200, 17), (1, 1), E5M2, True, False, "sm_100a", 1)
+@example((300, 264, 25), (1, 128), E4M3, False, True, "sm_120a", 0)
+@example((140, 200, 17), (1, 1), E5M2, True, False, "sm_120a", 1)
 def test_any_extents(shape: Any, kind: Any, dtype: Any, fast: bool, bias: bool, arch: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     m, n, k = shape[0], shape[1], 16 * shape[2]  # rows begin at multiples of 16 bytes
@@ -114,6 +116,30 @@ def test_scales_of_blocks_in_tensor_memory(ctas: int, monkeypatch: pytest.Monkey
     scales = BlockScales(*(from_dlpack(np.zeros((4, 2), np.float32)).mark_layout_dynamic() for _ in range(2)))
     monkeypatch.setattr(staged, "LinearCombination", lambda *numbers: scales)
     made = cross_compile(staged.stage(size), "sm_100a")
+    assert made.spills == 0 and not made.warnings
+
+
+@pytest.mark.parametrize("kinds", [(1, 128), (1, 1), (128, 1), (128, 128)])
+def test_scales_of_blocks_by_mma_sync(kinds: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every size of sm_120 with all checks; what ptxas makes of the one with most registers."""
+    rng, (m, n, k) = np.random.default_rng(7), (264, 144, 656)
+    entry = kernels()["sm120_e4m3"]
+    sizes = entry.for_block_scales(*kinds).sizes
+    assert all(size.tile[2] == 128 and 2 * size.apart <= {1: 128, 2: 80}[size.warpgroups] for size in sizes)
+    a, b = operands(rng, m, n, k, E4M3)
+    scale_a, scale_b = scale(rng, kinds[0], m, k), scale(rng, kinds[1], n, k)
+    for size in sizes:
+        with sim.options(arch="sm_120a", check="all", sms=4):
+            result = scaled_matmul(a, b, scale_a, scale_b.T, out_dtype=Float32, kernel=entry.only(size))
+        np.testing.assert_array_equal(result, expected(a, b, scale_a, scale_b))
+    with pytest.raises(ArgumentError, match="kernel sm120_e4m3 cannot apply scales of blocks of 128 elements"):
+        scaled_matmul(a, b, scale_a, scale_b.T, kernel=entry.only(entry.sizes[0]))
+    if importlib.util.find_spec("cuda") is None:
+        return
+    arrays = (from_dlpack(np.zeros((4, 2), np.float32)).mark_layout_dynamic() for _ in range(2))
+    scales = BlockScales(*arrays, *kinds)
+    monkeypatch.setattr(staged, "LinearCombination", lambda *numbers: scales)
+    made = cross_compile(staged.stage(max(sizes, key=lambda size: size.apart)), "sm_120a")
     assert made.spills == 0 and not made.warnings
 
 

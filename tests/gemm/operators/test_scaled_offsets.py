@@ -75,7 +75,7 @@ def of_arch(device: str) -> tuple[str, str]:
     return (device, "cpu") if device.startswith("sm_") else ("sm_90a", device)
 
 
-@pytest.mark.parametrize("device", [*DEVICES, "sm_100a"])
+@pytest.mark.parametrize("device", [*DEVICES, "sm_100a", "sm_120a"])
 @pytest.mark.parametrize("columns", [1, 128])
 @pytest.mark.parametrize("dtypes", [(E4M3, E4M3), (E4M3, E5M2)], ids=["e4m3", "e4m3 e5m2"])
 def test_scales_of_blocks(dtypes: tuple[Any, Any], columns: int, device: str) -> None:
@@ -104,7 +104,7 @@ def test_scales_of_blocks(dtypes: tuple[Any, Any], columns: int, device: str) ->
     np.testing.assert_array_equal(result.cpu().numpy(), exact)
 
 
-@pytest.mark.parametrize("device", [*DEVICES, "sm_100a"])
+@pytest.mark.parametrize("device", [*DEVICES, "sm_100a", "sm_120a"])
 @pytest.mark.parametrize("rows", [1, 128])
 def test_scales_of_blocks_of_groups_of_columns(rows: int, device: str) -> None:
     """As the gradient of a layer's input, transposed; columns of no group have scales that are NaN."""

@@ -11,9 +11,9 @@ from tilewright.gemm.family.grouped import Sm120Groups
 from tilewright.gemm.family.hopper import Hopper
 from tilewright.gemm.family.plan_options import Limits, Problem
 from tilewright.gemm.family.sm120_cost import Sm120Model
-from tilewright.gemm.kernel.sm120 import Sm120Gemm
+from tilewright.gemm.kernel.sm120 import Sm120Gemm, holds_block_scales
 from tilewright.gemm.mainloop.mma_sync import MmaSyncMainloop
-from tilewright.gemm.sm120_config import PERMUTATION
+from tilewright.gemm.sm120_config import PERMUTATION, Sm120Config
 
 SM120 = (120, 121)
 """The compute capabilities of the GPUs that the kernels are for."""
@@ -32,7 +32,7 @@ class Sm120(Hopper):
         return Sm120Gemm(config)
 
     def takes_block_scales(self, config: AnyConfig, rows: int, columns: int) -> bool:
-        return False
+        return isinstance(config, Sm120Config) and holds_block_scales(config, rows, columns)
 
     def epilogue_shows(self, problem: Problem, limits: Limits) -> bool:
         return False  # no size has been measured with one

@@ -10,10 +10,27 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from tilewright import cute, pipeline
+from tilewright.errors import ConstraintError
+from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.epilogue.mma_sync import MmaSyncEpilogue
+from tilewright.gemm.epilogue.scales import BLOCK, block_scales
 from tilewright.gemm.kernel.warp_specialized import WarpSpecializedGemm
 from tilewright.gemm.mainloop.mma_sync import Fragment, MmaSyncMainloop, MmaSyncMath
-from tilewright.gemm.sm120_config import Sm120Config
+from tilewright.gemm.sm120_config import MOST_SUMS, Sm120Config
+
+SCALES = 8
+"""Registers for scales of blocks that a thread has beside two sets of sums: ptxas spills with 17."""
+
+
+def holds_block_scales(config: Sm120Config, rows: int = 1, columns: int = BLOCK) -> bool:
+    """Whether a size can multiply the sums of each k tile by scales of blocks of ``rows`` of A and ``columns`` of B: a
+    k tile is a block long, a warpgroup's part of a tile is within one block of rows and one of columns, and a thread
+    has registers for two sets of sums and for the scales of its part."""
+    part_m, part_n = config.part
+    if config.pingpong or config.transposed or config.tile[2] != BLOCK or BLOCK % part_m or BLOCK % part_n:
+        return False
+    held = (part_m // 16 if rows == 1 else 1) + (part_n // 8 if columns == 1 else 1)
+    return 2 * config.apart + held <= MOST_SUMS[config.warpgroups] + SCALES
 
 
 class Sm120Gemm(WarpSpecializedGemm):
@@ -34,6 +51,14 @@ class Sm120Gemm(WarpSpecializedGemm):
 
     def make_epilogue(self) -> MmaSyncEpilogue:
         return MmaSyncEpilogue(self.config)
+
+    def check_block_scales(self, function: EpilogueFunction) -> None:
+        if block_scales(function) is not None and not holds_block_scales(self.config):
+            raise ConstraintError(
+                f"scales of blocks are applied to the sums of {BLOCK} elements of K, in parts of tiles that divide "
+                f"{BLOCK} x {BLOCK}, which a thread holds beside the sums of all: take a size of half as many that is "
+                f"not transposed and whose warpgroups do not take turns, not {self.config}"
+            )
 
     def consumers(self, warpgroups: int) -> Any:
         """Each warp releases a stage for itself."""

@@ -88,6 +88,28 @@ class MmaSyncMainloop(TmaMainloop):
         return self.multiply_step(mma, acc, state, False)
 
     @cute.jit
+    def multiply_promoted(self, mma: StagedMma, acc: cute.Tensor, state: Any, k_tiles: Any, scales: Any) -> Any:
+        """As :meth:`multiply`, but the sums of each stage are multiplied by their ``scales`` (a ``TileScales``), which
+        are loaded while it is multiplied, and then added to ``acc``."""
+        acc.fill(0)
+        short = cute.make_rmem_tensor_like(acc)
+        mma.ring.consumer_wait(state)
+        self.fill(mma, 0, state.index)
+        for following in cutlass.range(1, k_tiles, unroll=1):
+            state = self.add_stage_of(mma, acc, short, state, scales, following - 1, True)
+        return self.add_stage_of(mma, acc, short, state, scales, k_tiles - 1, False)
+
+    def add_stage_of(
+        self, mma: StagedMma, acc: cute.Tensor, short: cute.Tensor, state: Any, scales: Any, k_tile: Any, more: bool
+    ) -> Any:
+        """acc += one stage by its scales, as :meth:`multiply_step`."""
+        loaded = scales.load(k_tile)
+        short.fill(0)
+        state = self.multiply_step(mma, short, state, more)
+        acc.store(acc.load() + scales.applied_to_all(short.load(), loaded))
+        return state
+
+    @cute.jit
     def multiply_step(self, mma: StagedMma, acc: cute.Tensor, state: Any, more: cutlass.Constexpr) -> Any:
         """acc += one stage, whose first step is in registers; where there is ``more`` the next stage's first step then
         is."""

@@ -45,8 +45,8 @@ PROMOTED = {
 tcgen05, or integers."""
 
 BLOCKWISE = {
-    Float8E4M3FN: ["hopper_e4m3_promoted", "blackwell_e4m3"],
-    Float8E5M2: ["hopper_e5m2_promoted", "blackwell_e5m2"],
+    Float8E4M3FN: ["hopper_e4m3_promoted", "blackwell_e4m3", "sm120_e4m3"],
+    Float8E5M2: ["hopper_e5m2_promoted", "blackwell_e5m2", "sm120_e5m2"],
 }
 """Kernels that have the sums of each k tile on their own, for scales of blocks."""
 
