@@ -125,6 +125,7 @@ class Named(Calls):
         "sms": (4, 2, 7),
         "rows": (0, 1),
     }
+    repeats = False
     on_gpu: ClassVar = {"kernel": ("hopper_f16", "tensorop_f16", "hopper_tf32", "tensorop_tf32", "hopper_i8")}
 
     def draw(self) -> None:
@@ -363,13 +364,13 @@ def rounded(wanted: np.ndarray, found: Any) -> np.ndarray:
 def verdicts(
     case: int, operator: str | None = None, count: int = 6, device: str = "cpu"
 ) -> tuple[Counter[str], list[str]]:
-    """How many of the calls of ``count`` states were right or refused, and what was wrong. Each call is made twice, the
-    second time with other numbers in other memory."""
+    """How many of the calls of ``count`` states were right or refused, and what was wrong. Each call that is kept is made
+    twice, the second time with other numbers in other memory."""
     choose, counts, wrong = random.Random(case), Counter[str](), []
     there = [name for name, each in OPERATORS.items() if device == "cpu" or each.on_gpu is not None]
     name = operator or there[case % len(there)]
     calls = OPERATORS[name](choose, device)
-    for state, again in product(states(calls, choose, count), (False, True)):
+    for state, again in product(states(calls, choose, count), (False, True)[: 1 + calls.repeats]):
         shown = f"case {case} {name}{' again' if again else ''} {state}"
         calls.fill()
         try:

@@ -40,6 +40,8 @@ class Calls(ABC):
     choices: ClassVar[dict[str, tuple[Any, ...]]] = {}
     on_gpu: ClassVar[dict[str, tuple[Any, ...]] | None] = {"arch": (None,)}
     """None: the operator is not one of this GPU."""
+    repeats: ClassVar[bool] = True
+    """Whether something is kept of a call for its repetition."""
 
     def __init__(self, choose: random.Random, device: str = "cpu") -> None:
         self.random, self.numbers = choose, np.random.default_rng(choose.randrange(1 << 30))

@@ -104,7 +104,7 @@ def test_one_launch_serves_other_weights(device: str) -> None:
     """With a bias and an activation, in rows that are part of a larger matrix; blocks may share tiles there."""
     torch = pytest.importorskip("torch")
     CALLS.clear()
-    for i in range(7):
+    for i in range(7 if device == "cuda" else 3):
         a, given, exact = drawn("zeros", (66, 128, 256), 128, np.float32)
         parts = on(device, given, "bfloat16")
         parts["scales"] = parts["scales"] * 2.0**i

@@ -340,9 +340,9 @@ PAIRS = [("all", "all"), ("line", "line"), ("all", "line"), (1, 128), (1, 1), (1
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 @pytest.mark.parametrize("kind", PAIRS, ids=str)
 def test_repeated_launch_uses_the_new_scales(kind: Any, device: str) -> None:
-    """The same geometry with other numbers, three times: the launch is made once and repeated."""
+    """The same geometry with other numbers: the launch is made once and repeated."""
     torch = pytest.importorskip("torch")
-    for seed in range(3):
+    for seed in range(3 if device == "cuda" else 2):
         *given, exact = torch_operands(torch, device, 136, 136, 144, kind, seed)  # two blocks each way
         result = scaled_matmul(*given, out_dtype=torch.float32)
         np.testing.assert_array_equal(result.cpu().numpy(), exact)
