@@ -364,7 +364,7 @@ def rounded(wanted: np.ndarray, found: Any) -> np.ndarray:
 def verdicts(
     case: int, operator: str | None = None, count: int = 6, device: str = "cpu"
 ) -> tuple[Counter[str], list[str]]:
-    """How many of the calls of ``count`` states were right or refused, and what was wrong. Each call that is kept is made
+    """How many of the calls of ``count`` states were right or refused, and what was wrong. A call that is kept is made
     twice, the second time with other numbers in other memory."""
     choose, counts, wrong = random.Random(case), Counter[str](), []
     there = [name for name, each in OPERATORS.items() if device == "cpu" or each.on_gpu is not None]
