@@ -286,3 +286,34 @@ def test_texts_of_lambdas_and_question_marks_of_the_user_print(capsys) -> None:
     per_thread(of_a_lambda, 1)
     per_thread(of_literals, 1)
     assert capsys.readouterr().out == "n = 0, next 1\n?\nis it? 0\nreally? 0\n"
+
+
+@cute.kernel
+def _shapes(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor) -> None:
+    if cute.arch.thread_idx()[0] == 0:
+        for x in (a, b, c):
+            cute.print_tensor(x)
+            cute.print_tensor(x, verbose=True)
+        cute.printf("{} of {}: {}|{}", 1, b, b.shape, a[1, 2])
+
+
+@cute.jit
+def _print_shapes(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor) -> None:
+    cute.print_tensor(c)
+    cute.printf("tensor: {}", b)
+    _shapes(a, b, c).launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+
+def test_shapes_of_run_time_numbers_print_as_static_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    shapes = np.zeros((2, 3), np.float32), np.zeros(4, np.int32), np.zeros((2, 3, 4), np.int32)
+    given = [from_dlpack(np.arange(x.size, dtype=x.dtype).reshape(x.shape)) for x in shapes]
+    _print_shapes(*given)
+    static = capsys.readouterr().out
+    _print_shapes(*[x.mark_layout_dynamic() for x in given])
+    assert capsys.readouterr().out == static
+    assert "( 0, 1, 2, 3 ): (4)|5.000000" in static and "[12, 16, 20]]," in static
+
+
+def test_text_without_an_end_stays_on_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+    per_thread(lambda t: (cute.printf("{} ", t, end=""), t)[1], 3)
+    assert capsys.readouterr().out == "0 1 2 "

@@ -24,7 +24,6 @@ USES: list[Callable[[Any], Any]] = [
     lambda x: cute.make_rmem_tensor(x.shape, cutlass.Float32),
     lambda x: cute.make_fragment_like(x),
     lambda x: cutlass.utils.SmemAllocator().allocate_tensor(cutlass.Float32, x.layout),
-    lambda x: cute.print_tensor(x),
     count,
 ]
 

@@ -66,8 +66,7 @@ def printf_step(op: Op, operands: list[int], results: list[int]) -> Closure:
         active = group.lanes_of_mask()
         table = [rows_of(slots[i], t, active) for i, t in zip(operands, types, strict=True)]
         for row in range(active.size):
-            text = render(template, [column[row] for column in table])
-            sys.stdout.write(text if text.endswith("\n") else text + "\n")
+            sys.stdout.write(render(template, [column[row] for column in table]))
 
     return run
 

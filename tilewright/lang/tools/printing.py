@@ -25,6 +25,7 @@ from tilewright.lang.tensors.registers import Registers
 from tilewright.lang.tensors.struct import Scalar
 from tilewright.lang.tensors.tensor import Tensor, TensorType
 from tilewright.lang.tensors.tensor_ssa import TensorSSA
+from tilewright.lang.tools import printing_loops
 from tilewright.layout.basis import ScaledBasis
 from tilewright.layout.composed import ComposedLayout
 from tilewright.layout.ints import RuntimeInt
@@ -61,6 +62,13 @@ def printf(*args: Any, end: str = "\n", loc: Any = None, ip: Any = None) -> None
         _need_no_lost_number(template)
     values = [v.load() if isinstance(v, Scalar) else v for v in values]  # numbers that are in a struct
     template = template if template.endswith("\n") or not end else template + end
+    if _is_python(template) and any(map(_is_row, values)):
+        _print_with_rows(template, values)
+    else:
+        _print(template, values)
+
+
+def _print(template: str, values: list[Any]) -> None:
     python = _is_python(template)
     text, operands = _expand(template, values) if python else _expand_c(template, values)
     if not Builder.active():
@@ -68,6 +76,32 @@ def printf(*args: Any, end: str = "\n", loc: Any = None, ip: Any = None) -> None
         print(text.format(*shown) if python else text % tuple(shown), end="")
         return
     Builder.current().emit("printf", [_operand(v) for v in operands], (), {"format": text})
+
+
+def _is_row(value: Any) -> bool:
+    """Whether it is a tensor in memory of one mode, whose length is known when the program runs."""
+    if not (isinstance(value, Tensor) and isinstance(value.engine, Pointer) and Builder.active()):
+        return False
+    return rank(value.linear) == 1 and not is_static(value.shape)
+
+
+def _print_with_rows(template: str, values: list[Any]) -> None:
+    """``printf`` in parts: what stands before a :func:`row <_is_row>`, its elements in a loop, and what follows."""
+    text, given, start, taken = "", [], 0, 0
+    for field in _fields(template):
+        position = int(field.group(1)) if field.group(1) else taken
+        taken += 1
+        if position >= len(values):
+            raise ArgumentError(f"printf: {template!r} has more fields than its {len(values)} values")
+        text, start = text + template[start : field.start()], field.end()
+        value = values[position]
+        text += f"{{{field.group(2) or ''}}}"
+        given.append(value)
+        if _is_row(value):
+            _print(f"{text} = \n  ( ", given)
+            printing_loops.print_row(value, size(value.linear), "{:f}" if value.element_type.is_float else "{}")
+            text, given = " )", []
+    _print(text + template[start:], given)
 
 
 def _need_no_lost_number(template: str) -> None:
@@ -222,8 +256,8 @@ def pretty_str(arg: Any, *, loc: Any = None, ip: Any = None) -> str:
 def print_tensor(tensor: Any, *, verbose: bool = False, loc: Any = None, ip: Any = None) -> None:
     """Print a tensor or TensorSSA: its type and, row by row, its elements.
 
-    With ``verbose`` each element is followed by its address, counted in bytes from the first: ``7(0x18)``. In a
-    kernel the shape must be static.
+    With ``verbose`` each element is followed by its address, counted in bytes from the first: ``7(0x18)``. A shape of
+    run-time numbers is printed by loops.
 
     >>> from tilewright import cute
     >>> from tilewright.testing import per_thread
@@ -247,6 +281,11 @@ def print_tensor(tensor: Any, *, verbose: bool = False, loc: Any = None, ip: Any
         raise ArgumentError(f"print_tensor needs a tensor, not {tensor!r}")
     elif tensor.is_coordinate:
         return printf("{}", tensor)
+    elif isinstance(tensor.engine, Pointer) and not is_static(tensor.layout.shape):
+        head = f"{_raw(tensor, operands)}, data="
+        printf(head, *operands)
+        field = f"{{{_spec(tensor.element_type)}}}"
+        return printing_loops.print_matrices(tensor, field, element_bits(tensor.element_type) if verbose else None)
     else:
         layout, values = tensor.layout, tensor.load()
         bits = element_bits(tensor.element_type)
@@ -296,12 +335,10 @@ def _offset_text(layout: Any, coord: Any, bits: int) -> str:
 def _rows(shape: Any) -> Any:
     """(opening, coordinates, closing) for each line: mode 0 goes down, mode 1 along the line, and the matrices of the
     modes after them follow each other, the last mode slowest (as CuTe's print_tensor has them)."""
-    from tilewright.layout.tuples import flatten_to_tuple, product
+    from tilewright.layout.tuples import product
 
     modes = shape if isinstance(shape, tuple) else (shape,)
     sizes = [product(m) for m in modes]
-    if not all(isinstance(n, int) for n in flatten_to_tuple(tuple(sizes))):
-        raise StagingError(f"print_tensor in a kernel needs a static shape, not {shape}; {HOW_STATIC}")
     order = [*range(len(sizes) - 1, 1, -1), *range(min(2, len(sizes)))]
     *outer, last = [sizes[i] for i in order]
     count = 1
