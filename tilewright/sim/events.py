@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -245,23 +246,21 @@ class Events:
     def _hear(self, observers: list[Observer]) -> None:
         self.observers = observers
         self.listened.clear()
+        # Those that sleep are the first: RunAgain comes before others get the access.
+        defining = [(o, _defined_by(o)) for o in sorted(observers, key=lambda o: not o.asleep)]
         for name in NAMES:
-            defined = [o for o in observers if _defines(o, name)]
-            defined.sort(key=lambda o: not o.asleep)  # RunAgain comes before others get the access
-            ears = [getattr(o, name) for o in defined if name not in o.asleep]
+            ears = [getattr(o, name) for o, defined in defining if name in defined and name not in o.asleep]
             if ears:
                 self.listened.add(name)
             setattr(self, name, _fan(ears))
-        issues = [o for o in observers if _defines(o, "issue")]
+        issues = [o for o, defined in defining if "issue" in defined]
         self.issued_together = _fan([o.issued_together for o in issues if "issue" not in o.asleep])
-        self.each_effect = any(o.each_effect for o in observers if o in issues or _defines(o, "land"))
+        self.each_effect = any(o.each_effect for o, defined in defining if not defined.isdisjoint(("issue", "land")))
         # An access that is known to be inside and aligned need not be spelled out offset by offset, unless an observer
         # wants that.
-        wanting = [o for o in observers if type(o).access is not Observer.access]
-        content = all(type(o).pointed is not Observer.pointed for o in wanting)
+        content = all("pointed" in defined for _, defined in defining if "access" in defined)
         self.quick = self.pointed if content else None
-        hear = [o for o in observers if type(o).pointed is not Observer.pointed]
-        hear.sort(key=lambda o: not o.asleep)
+        hear = [o for o, defined in defining if "pointed" in defined]
         self.together = _fan([o.pointed_together for o in hear]) if content else None
         self.each = _fan([o.pointed_each for o in hear]) if content else None
         self.loaded = _fan([o.loaded for o in hear if not o.follows_issues])
@@ -271,8 +270,15 @@ class Events:
         raise AttributeError(name)
 
 
-def _defines(observer: Observer, name: str) -> bool:
-    return getattr(type(observer), name) is not getattr(Observer, name)
+def _defined_by(observer: Observer) -> frozenset[str]:
+    """The events that an observer's class defines; found once for each class."""
+    kind: Any = type(observer)
+    return _events_of(kind)
+
+
+@lru_cache(maxsize=64)
+def _events_of(kind: Any) -> frozenset[str]:
+    return frozenset(name for name in NAMES if getattr(kind, name) is not getattr(Observer, name))
 
 
 def _fan(ears: list[Callable[..., None]]) -> Callable[..., None]:

@@ -130,6 +130,15 @@ class RegistersInFlight(Checker):
         there = group.mask.reshape(-1, WARP).any(1)
         return found if there.all() else [found[row] for row in np.flatnonzero(there).tolist()]
 
+    def _groups(self, group: Group, agent: str) -> list[Groups]:
+        """What is in flight by an agent, of each warp that acts."""
+        if group.mask is not None:
+            return [flights.groups(agent) for _, flights in self._of(group)]
+        found: list[Groups] | None = group.registers.get(("check.groups", agent))
+        if found is None:
+            found = group.registers["check.groups", agent] = [f.groups(agent) for _, f in self._of(group)]
+        return found
+
     def _flights(self, group: Group, warp: int) -> WarpInFlight:
         """The registers in flight of a warp of the group, and of the others of its warpgroup."""
         wave, per = group.wave, group.wave.geometry.warps
@@ -150,13 +159,15 @@ class RegistersInFlight(Checker):
             if order.agent not in WORDS:
                 continue
             self.changes += 1
-            for _, flights in self._of(group):
-                if order.agent == WGMMA:
+            if order.agent == WGMMA:
+                for _, flights in self._of(group):
                     flights.executed.append(op)
-                if order.through == "group" and order.release:
-                    flights.groups(order.agent).commit()
-                if order.through == "group" and order.acquire:
-                    flights.groups(order.agent).wait(atom.pending)
+            if order.through == "group":
+                for groups in self._groups(group, order.agent):
+                    if order.release:
+                        groups.commit()
+                    if order.acquire:
+                        groups.wait(atom.pending)
 
     def _added(self, group: Group, op: Op) -> None:
         """The wait for registers is not in the program's text: where it is, is the compiler's choice."""
@@ -224,10 +235,9 @@ class RegistersInFlight(Checker):
                 self._unfenced(group, op, self.unfenced.pop(op))
             agent, flying = issued
             self.changes += 1
-            for _, flights in self._of(group):
-                opened = flights.groups(agent).open
+            for groups in self._groups(group, agent):
                 for value, flight in flying:
-                    opened.setdefault(value, {})[id(flight)] = flight
+                    groups.open.setdefault(value, {})[id(flight)] = flight
             return
         if self._none_in_flight(group):
             return

@@ -289,10 +289,12 @@ class Uninitialised(RegisterOrigins):
     ) -> None:
         if memory == "global" and self.arrays:
             self.array_stretch(group, start, shape, strides, writes)
+        if memory == "global" and not writes:
+            return
+        if memory == "shared" and writes and not self.carried and self._again(group, (start, shape)):
+            return
         op, size = group.lanes.op, math.prod(shape)
         if memory == "shared":
-            if writes and not self.carried and self._again(group, (start, size)):
-                return
             self._divide_cells((start | size) & -(start | size))
             where = slice(start >> self.shift, (start + size) >> self.shift)
             cells = self.memory[group.wave][where]
