@@ -16,6 +16,7 @@ from tilewright.export.interface import CParameter
 from tilewright.export.names import Names
 from tilewright.ir.arithmetic import DIVISIONS
 from tilewright.ir.core import Block, Constant, Function, Op, Value
+from tilewright.ir.launch import LaunchOperands
 from tilewright.ir.tensormap import TENSOR_MAP, Leaf, TensorMapTemplate
 from tilewright.ir.types import I64, PtrType, ScalarType, Type, element_of
 from tilewright.lang.launch.host import SCALAR, is_positive
@@ -182,16 +183,14 @@ class HostWriter:
 
     def op_launch(self, op: Op) -> None:
         kernel: Function = op.attrs["kernel"]
-        sizes = op.operands[:9]
-        if any(isinstance(v, Constant) and v.value == 0 for v in sizes[:3]):
+        launch = LaunchOperands.of(op)
+        if launch.is_empty:
             return
-        live = [self.use(v) for v in sizes[:3] if not isinstance(v, Constant)]
-        streams = op.operands[10 : 10 + bool(op.attrs.get("has_stream"))]
-        given = op.operands[10 + len(streams) :]
+        live = [self.use(n) for n in launch.unknown_grid]
         self.line(f"if ({' && '.join(f'{g} != 0' for g in live)}) {{" if live else "{")
         self.indent += 1
         pointers = []
-        for param, value in zip(kernel.params, given, strict=True):
+        for param, value in zip(kernel.params, launch.arguments, strict=True):
             if param.type == TENSOR_MAP:
                 pointers.append(f"&{self.use(value)}")
                 continue
@@ -200,14 +199,12 @@ class HostWriter:
             pointers.append(f"&{name}")
         parameters = self.names.fresh("parameters")
         self.line(f"void *{parameters}[] = {{{', '.join(pointers) or 'NULL'}}};")
-        smem = op.operands[9]
-        own = isinstance(smem, Constant) and smem.value == -1
         flags = " | ".join(_ATTRIBUTES[name] for name in op.attrs.get("attributes", ())) or "0"
         config = self.names.fresh("launch")
-        grid, block, cluster = (", ".join(self.use(v) for v in sizes[i : i + 3]) for i in (0, 3, 6))
-        number = "TW_OWN_SMEM" if own else self.use(smem)
-        self.line(f"const tw_launch {config} = {{{{{grid}}}, {{{block}}}, {{{cluster}}}, {number}, {flags}}};")
-        where = f"(void *)(intptr_t){self.use(streams[0])}" if streams else "tw_stream"
+        grid, block, cluster = (", ".join(map(self.use, extents)) for extents in launch[:3])
+        smem = "TW_OWN_SMEM" if launch.takes_own_smem else self.use(launch.smem)
+        self.line(f"const tw_launch {config} = {{{{{grid}}}, {{{block}}}, {{{cluster}}}, {smem}, {flags}}};")
+        where = "tw_stream" if launch.stream is None else f"(void *)(intptr_t){self.use(launch.stream)}"
         self.line(f"TW_TRY(tw_go(place, {self.kernels.index(kernel)}, &{config}, {where}, {parameters}));")
         self.indent -= 1
         self.line("}")

@@ -26,7 +26,8 @@ Control: ``for(lo, hi, step, *init) {unroll: None|int|"full"}`` region(iv, *carr
   ``condition(c, *carried)`` and region after(*carried) ends in ``yield``.
 Instructions: ``call(*operands) {atom: Instruction, ...}``.
 Diagnostics: ``printf(*args) {format}``; ``assert(cond) {message}``.
-Host only: ``launch(grid3, block3, cluster3, smem, stream?, *args) {kernel: Function, has_stream[, attributes]}``;
+Host only: ``launch(grid3, block3, cluster3, smem, stream?, *args) {kernel: Function, has_stream[, attributes]}``
+  (:class:`~tilewright.ir.launch.LaunchOperands`);
   ``tensormap(pointer, *extents and strides) {template}`` gives a tensor map (:mod:`tilewright.ir.tensormap`), then i32
   scales.
 """
@@ -38,6 +39,7 @@ from collections.abc import Callable
 from tilewright.errors import VerifyError
 from tilewright.ir.arithmetic import TABLE
 from tilewright.ir.core import Constant, Function, Op
+from tilewright.ir.launch import LaunchOperands
 from tilewright.ir.types import BOOL, FragType, MemSpace, PtrType, ScalarType, Type, VecType, element_of, with_element
 
 ELEMENTWISE = frozenset(TABLE)
@@ -347,9 +349,9 @@ def _assert(op: Op) -> None:
 def _launch(op: Op) -> None:
     kernel = op.attrs["kernel"]
     need(op, isinstance(kernel, Function) and kernel.kind == "kernel", "needs a kernel")
-    sizes = op.operands[:10]
-    need(op, all(isinstance(v.type, ScalarType) and v.type.is_integer for v in sizes), "sizes are integers")
-    given = len(op.operands) - 10 - bool(op.attrs.get("has_stream"))
+    launch = LaunchOperands.of(op)
+    need(op, all(isinstance(v.type, ScalarType) and v.type.is_integer for v in launch.sizes), "sizes are integers")
+    given = len(launch.arguments)
     need(op, given == len(kernel.params), f"{given} arguments for the {len(kernel.params)} parameters of {kernel.name}")
 
 

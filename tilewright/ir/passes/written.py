@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tilewright.ir.core import Function, Op, Value
+from tilewright.ir.launch import LaunchOperands
 from tilewright.ir.types import MemSpace, PtrType
 
 SHARED_SPACES = (MemSpace.SMEM, MemSpace.DSMEM)
@@ -25,7 +26,7 @@ def written_by_host(host: Function) -> dict[int, Op]:
     for op in host.walk():
         if op.opcode == "launch":
             kernel: Function = op.attrs["kernel"]
-            given = dict(zip(kernel.params, op.operands[len(op.operands) - len(kernel.params) :], strict=True))
+            given = dict(zip(kernel.params, LaunchOperands.of(op).arguments, strict=True))
             for root, write in writes(kernel):
                 if root in given:
                     found.setdefault(origin(given[root]), write)

@@ -15,6 +15,7 @@ from typing import Any
 from tilewright.errors import ArgumentError, MachineError, StagingError
 from tilewright.ir.arithmetic import DIVISIONS, TABLE, action, convert, evaluate, normalise
 from tilewright.ir.core import Block, Constant, Function, Op, Value
+from tilewright.ir.launch import LaunchOperands
 from tilewright.ir.ops import ELEMENTWISE
 from tilewright.ir.passes.written import written_by_host
 from tilewright.ir.runtime import DevicePointer, LaunchConfig
@@ -384,20 +385,20 @@ class HostWriter:
         kernel = op.attrs["kernel"]
         if kernel not in self.kernels:
             self.kernels.append(kernel)
-        values = [self.use(v) for v in op.operands]
-        grid, block, cluster, rest = values[:3], values[3:6], values[6:9], values[10:]
-        smem = "None" if isinstance(op.operands[9], Constant) and op.operands[9].value == -1 else values[9]
-        stream = rest.pop(0) if op.attrs["has_stream"] else "None"
-        args = "".join(f"{v}, " for v in rest)
-        shape = f"({', '.join(grid)}), ({', '.join(block)}), ({', '.join(cluster)})"
-        config = f"make(LaunchConfig, ({shape}, {smem}, {stream}, {op.attrs.get('attributes', ())!r}))"
-        if stream == "None" and all(isinstance(v, Constant) for v in op.operands[:10]):
+        launch = LaunchOperands.of(op)
+        if launch.is_empty:
+            return
+        grid, block, cluster = (", ".join(map(self.use, extents)) for extents in launch[:3])
+        smem = "None" if launch.takes_own_smem else self.use(launch.smem)
+        stream = "None" if launch.stream is None else self.use(launch.stream)
+        attributes = op.attrs.get("attributes", ())
+        config = f"make(LaunchConfig, (({grid}), ({block}), ({cluster}), {smem}, {stream}, {attributes!r}))"
+        if launch.stream is None and all(isinstance(v, Constant) for v in launch.sizes):
             self.constants.append(f"config{len(self.constants)} = {config}")
             config = f"config{len(self.constants) - 1}"
-        call = f"kernels[{self.kernels.index(kernel)}]({config}, ({args}))"
-        live = [g for g, v in zip(grid, op.operands, strict=False) if not isinstance(v, Constant)]
-        if any(isinstance(v, Constant) and v.value == 0 for v in op.operands[:3]):
-            return
+        arguments = "".join(f"{self.use(v)}, " for v in launch.arguments)
+        call = f"kernels[{self.kernels.index(kernel)}]({config}, ({arguments}))"
+        live = [self.use(n) for n in launch.unknown_grid]
         self.line(f"if {' and '.join(live)}: {call}" if live else call)
 
 

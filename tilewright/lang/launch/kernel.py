@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Never, NoReturn, TypeAlias, 
 from tilewright.errors import LaunchError, StagingError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Constant, Function, Value
+from tilewright.ir.launch import OWN_SMEM, LaunchOperands
 from tilewright.ir.runtime import cluster_fault
 from tilewright.ir.target import MOST_BLOCK, MOST_GRID, MOST_SMEM, MOST_THREADS
 from tilewright.ir.types import I32, I64
@@ -146,8 +147,8 @@ class KernelCall:
         }
         shape = {what: _dim3(wanted, what, name) for what, wanted in given.items()}
         extents = {what: tuple(map(_known, items)) for what, items in shape.items()}
-        asked = {"use_pdl": use_pdl, "cooperative": cooperative, "non_portable_cluster": non_portable_cluster}
-        attributes = _attributes(asked, name)
+        options = {"use_pdl": use_pdl, "cooperative": cooperative, "non_portable_cluster": non_portable_cluster}
+        attributes = _attributes(options, name)
         _check_cluster(extents, attributes, name)
         if min_blocks_per_mp is not None and (not isinstance(min_blocks_per_mp, int) or min_blocks_per_mp < 0):
             raise fail(f"launch of {name}: min_blocks_per_mp = {min_blocks_per_mp!r} is not a number of blocks")
@@ -165,12 +166,17 @@ class KernelCall:
                 HintWarning,
                 stacklevel=2,
             )
-        operands = [Int32(x).ir_value() for axis in ("grid", "block", "cluster") for x in shape[axis]]
-        operands.append(_smem(smem, function.attrs["smem_bytes"], name))
-        operands += [] if stream is None else [_stream(stream)]
+        operands = LaunchOperands(
+            _run_time(shape["grid"]),
+            _run_time(shape["block"]),
+            _run_time(shape["cluster"]),
+            _smem(smem, function.attrs["smem_bytes"], name),
+            None if stream is None else _stream(stream),
+            values,
+        )
         about = {"kernel": function, "has_stream": stream is not None}
         about |= {"attributes": attributes} if attributes else {}
-        Builder.current().emit("launch", [*operands, *values], (), about)
+        Builder.current().emit("launch", operands.flat, (), about)
 
     __call__ = launch
 
@@ -210,6 +216,10 @@ def _dim3(given: Any, what: str, name: str) -> list[Any]:
         if n is not None and n > most:
             raise LaunchError(str(fail(f"{shown} exceeds the machine's limits {LIMITS[what]}")))
     return [*items, *[1] * (3 - len(items))]
+
+
+def _run_time(extents: Sequence[Any]) -> list[Value]:
+    return [Int32(n).ir_value() for n in extents]
 
 
 def _known(item: Any) -> int | None:
@@ -258,7 +268,7 @@ def _check_cluster(known: dict[str, tuple[int | None, ...]], attributes: tuple[s
 
 def _smem(smem: Any, needed: int, name: str) -> Value:
     if smem is None:
-        return Constant(I32, -1)
+        return OWN_SMEM
     if not isinstance(smem, (int, Integer)) or (_known(smem) or 0) < 0:
         raise fail(f"launch of {name}: smem = {smem!r} is not a number of bytes")
     known = _known(smem)
