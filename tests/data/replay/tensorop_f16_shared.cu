@@ -400,8 +400,9 @@ MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0,
         const int t_104 = tw::floordiv<int32_t>(max(tw::subtract(t_102, decomposition_plan_sk_big_blocks_per_region), 0), decomposition_plan_sk_iters_per_normal_block);
         const int t_105 = tw::multiply(tw::floordiv<int32_t>(start, t_101), decomposition_plan_sk_blocks_per_region);
         const int first = tw::add(t_105, max(t_103, t_104));
+        const int begin_3 = tw::add(first, tidx_1);
         #pragma unroll 1
-        for (int block = tw::add(first, tidx_1); block < bidx; block += 256) {
+        for (int block = begin_3; block < bidx; block += 256) {
           int32_t* p_30 = decomposition_flags + block;
           while (true) {
             int t_106;
