@@ -99,7 +99,7 @@ def test_instructions_of_sm_100_can_be_named_and_not_used() -> None:
 
     for use, path in (
         (tcgen05.SM103MmaMXF4Op, "cutlass.cute.nvgpu.tcgen05.SM103MmaMXF4Op"),
-        (tcgen05.make_umma_smem_desc, "cutlass.cute.nvgpu.tcgen05.make_umma_smem_desc"),
+        (tcgen05.MmaF16BF16SparseOp, "cutlass.cute.nvgpu.tcgen05.MmaF16BF16SparseOp"),
     ):
         with pytest.raises(TilewrightError, match=rf"{path} is not here yet: the public documentation does not say"):
             use(1, dtype=2)

@@ -17,6 +17,7 @@ from tilewright.cute.nvgpu.tcgen05.block_scaled_ops import (
     MmaMXF8F6F4Op,
     MmaMXF8Op,
 )
+from tilewright.cute.nvgpu.tcgen05.descriptors import make_umma_smem_desc, smem_descriptor_to_int
 from tilewright.cute.nvgpu.tcgen05.mma_ops import (
     CtaGroup,
     Field,
@@ -107,6 +108,8 @@ __all__ = [
     "make_s2t_copy",
     "make_smem_layout_atom",
     "make_tmem_copy",
+    "make_umma_smem_desc",
+    "smem_descriptor_to_int",
     "tile_to_mma_shape",
 ]
 
