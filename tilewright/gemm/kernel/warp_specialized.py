@@ -214,9 +214,9 @@ class WarpSpecializedGemm(TileWriter):
         ring = self.ring(stages)
         order = self.order(warpgroup) if config.pingpong else None
         feed = decomposition.feed(config, rank)
-        first = self.first_place(to_tile, cluster, warp, warpgroup)
         # One barrier of the cluster for all mbarriers initialised above (``defer_sync``).
         pipeline.pipeline_init_arrive(cluster_shape_mn=config.cluster, is_relaxed=True)
+        first = self.first_place(to_tile, cluster, warp, warpgroup)
         pipeline.pipeline_init_wait(cluster_shape_mn=config.cluster)
         wait_for_earlier()
 
@@ -261,7 +261,7 @@ class WarpSpecializedGemm(TileWriter):
     @cute.jit
     def first_place(self, to_tile: Any, cluster: Any, warp: Any, warpgroup: Any) -> tuple[Any, Any, Any]:
         """The coordinates of tile ``cluster``, the block's first, before the wait for the kernel before: they take
-        divisions. Some warps initialise mbarriers meanwhile (:meth:`ring`), and need none."""
+        divisions. Some warps initialise mbarriers meanwhile (:meth:`ring`), or other blocks of the cluster do."""
         m, n, batch = Int32(0), Int32(0), Int32(0)
         if self.places_tiles(warp, warpgroup):
             m, n, batch = to_tile(cluster)
