@@ -118,6 +118,7 @@ class TmaStoreEpilogue:
         descriptor: Any = None,
         outputs: tuple = (),
         coming: ComingVectors | None = None,
+        begins: Any = False,
     ) -> None:
         """Write ``sums`` one after the other.
 
@@ -125,6 +126,7 @@ class TmaStoreEpilogue:
         warpgroup's part of the output; ``barrier`` is the warpgroup's own; ``descriptor`` points to D's tensor map
         where it is not the atom's; then there are no ``outputs``, which are the pairs of :meth:`output_atoms`, whose
         tensors are the warpgroup's part. ``coming``: the vectors of the function that are under way already.
+        ``begins``: whether the warpgroup has written nothing before.
         """
         by_parts = partial(cute.flat_divide, tiler=(self.config.part[0], self.config.epilogue_columns))
         gCs, cDs = (by_parts(tensor)[None, None, 0, None] for tensor in (gC, cD))  # (rows, columns, parts)
@@ -149,9 +151,10 @@ class TmaStoreEpilogue:
         store = partial(self.store, copy, tRS_sD, storing, barrier, descriptor)
         if const_expr(len(sums) * len(stores) % self.config.epilogue_buffers != 0):
             # The last part of the tile before went through the first buffer: it has been read by now, most likely.
-            if storing:
-                cute.arch.cp_async_bulk_wait_group(0, read=True)
-            barrier.arrive_and_wait()
+            if not begins:
+                if storing:
+                    cute.arch.cp_async_bulk_wait_group(0, read=True)
+                barrier.arrive_and_wait()
         for turn in range_constexpr(len(sums)):
             i, part = sums[turn]
             if const_expr(turn + 1 < len(sums)):

@@ -39,6 +39,7 @@ class TileWriter:
         sD: cute.Tensor,
         function: EpilogueFunction,
         decomposition: Any,
+        worker: Any,
         k_tiles: Any,
         scratch: Any,
         rank: Any,
@@ -52,12 +53,16 @@ class TileWriter:
         coming: ComingVectors | None = None,
     ) -> None:
         """Write warpgroup ``mine``'s sums of ``tile``, whose coordinates are ``at`` (tile_m, tile_n, batch), or hand
-        them to the worker that finishes the tile. ``coming``: vectors of the function that were loaded early."""
+        them to the worker that finishes the tile. ``worker``: the block's, or that of its cluster. ``coming``: vectors
+        of the function that were loaded early."""
         sD = sD[None, None, None, mine]
         tidx = cute.arch.thread_idx()[0] - 128 * self.config.producers
         if cutlass.const_expr(decomposition.sums == "kept"):  # the sums of a slice of K are an output of their own
             at = (at[0], at[1], cute.arch.block_idx()[1])
-        write = partial(self.write, epilogue_mma, to_D, mC, sD, function, mine, part, at, coming=coming)
+        # Where the worker's first tile is known, nothing reads the epilogue's buffers when it is written.
+        begins = tile == worker if decomposition.first(k_tiles) is not None else False
+        how = {"coming": coming, "begins": begins}
+        write = partial(self.write, epilogue_mma, to_D, mC, sD, function, mine, part, at, **how)
         if cutlass.const_expr(self.config.cluster_k > 1):
             self.exchange(write, tidx, acc, scratch, rank)
         elif cutlass.const_expr(decomposition.sums == "in_turn"):
@@ -175,9 +180,11 @@ class TileWriter:
         at: tuple,
         parts: list,
         coming: ComingVectors | None = None,
+        begins: Any = False,
     ) -> None:
         """Write a consumer warpgroup's ``parts`` (pairs of a part's number and its sums) of the output tile ``at``.
-        ``to_D``: D's TMA atom and tensor, and those of the second outputs."""
+        ``to_D``: D's TMA atom and tensor, and those of the second outputs. ``begins``: they are the first that it
+        writes."""
         batch = at[2]
         tma_D, tD, outputs = to_D
         extent = (cute.size(tD, mode=[0]), cute.size(tD, mode=[1]))
@@ -201,6 +208,7 @@ class TileWriter:
             self.barrier(mine),
             outputs=ours,
             coming=coming,
+            begins=begins,
         )
 
     def barrier(self, mine: Any) -> pipeline.NamedBarrier:

@@ -238,7 +238,7 @@ class WarpSpecializedGemm(TileWriter):
             fragments=partial(self.fragments, tiled_mma, stages),
             ahead=partial(self.ahead_of_tile, tiled_mma, tD, function),
             finish=partial(
-                self.finish, epilogue_mma, to_D, mC, mD, sD, function, decomposition, k_tiles, scratch, rank
+                self.finish, epilogue_mma, to_D, mC, mD, sD, function, decomposition, cluster, k_tiles, scratch, rank
             ),
             reduce=partial(self.reduce, epilogue_mma, where, to_D, mC, sD, function, decomposition, scratch),
             loaded=partial(self.loaded, decomposition, count, k_tiles),
