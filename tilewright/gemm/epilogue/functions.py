@@ -172,7 +172,8 @@ class LinearCombination:
 
     @cute.jit
     def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> None:
-        acc.store(acc.load() * self.alpha)
+        if self.alpha != 1:  # an instruction of each sum
+            acc.store(acc.load() * self.alpha)
         if const_expr(self.beta is not None):
             if self.beta != 0:
                 acc.store(acc.load() + tile.source().to(acc.element_type) * self.beta)
