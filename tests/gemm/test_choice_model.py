@@ -72,6 +72,18 @@ def test_power_holds_large_products_up() -> None:
     assert one == pytest.approx(20 * hopper_cost.loads_us(config) + again(14336 * 64), rel=1e-3)
 
 
+def test_sectors_are_merged_at_their_own_pace() -> None:
+    """256 x 176 is written in 22 parts of 8 columns, whose rows are half sectors: 8 waves of 64 k tiles, of whose ends
+    the clock wins half back, but for the merging."""
+    narrow = ALONE | {"tile": (256, 176, 64)}
+    config = next(c for c in sizes("hopper_f16") if all(getattr(c, name) == value for name, value in narrow.items()))
+    assert isinstance(config, HopperConfig) and config.parts == 22
+    k_tile = max(hopper_cost.loads_us(config), hopper_cost.powered_us(config), hopper_cost.loop_us(config))
+    end = (8.62e-5 * 256 * 176 + 0.0526 * 22) / 2 + 1.27e-3 * 256 * 22
+    expected = 8 * (64 * k_tile + end) + again(8448 * 4096, 5632 * 4096)
+    assert times_of("hopper_f16", (8448, 5632, 4096, 1), 1, **narrow) == pytest.approx(expected)
+
+
 def test_large_operands_that_clusters_read_apart() -> None:
     """64 rows are one tile: B is read once; 72 rows are two tiles. A, of half a megabyte, comes from L2."""
     way: dict[str, object] = {**ALONE, "tile": (64, 128, 64)}

@@ -191,10 +191,11 @@ def hidden_us(config: HopperConfig) -> float:
 
 
 def hidden_ends_us(config: HopperConfig) -> float:
-    """Microseconds of the end of each tile that are won back there, by a faster clock, where no turns hide it."""
+    """Microseconds of the end of each tile that are won back there, by a faster clock, where no turns hide it. Sectors
+    that are merged wait for L2, whose clock is another."""
     if config.pingpong or not is_powered(config):
         return 0.0
-    return POWER[config.a.dtype.width].ends * ends_us(config, partial=False)
+    return POWER[config.a.dtype.width].ends * written_us(config)
 
 
 def is_powered(config: HopperConfig) -> bool:
@@ -222,14 +223,20 @@ def ends_us(config: HopperConfig, partial: bool) -> float:
     return TURN if config.pingpong else store_us(config, partial)
 
 
-def store_us(config: HopperConfig, partial: bool) -> float:
-    """Microseconds in which a tile is written, part by part. A sector of which a part has only some bytes is written
-    twice, and merged: all of them where a part's rows are shorter than a sector. Blocks that share k tiles share the
+def written_us(config: HopperConfig) -> float:
+    """Microseconds in which a tile of whole sectors is written, part by part. Blocks that share k tiles share the
     parts, too."""
+    elements = config.tile[0] * config.tile[1]
+    return (STORE * elements + PART * config.parts) / config.cluster_k
+
+
+def store_us(config: HopperConfig, partial: bool) -> float:
+    """Microseconds in which a tile is written. A sector of which a part has only some bytes is written twice, and
+    merged: all of them where a part's rows are shorter than a sector."""
     elements = config.tile[0] * config.tile[1]
     row = config.part[0] if config.transposed else config.epilogue_columns  # of a part, in D
     sectors = elements / row if partial or row * config.c.dtype.width < 8 * SECTOR else 0.0
-    return (STORE * elements + PART * config.parts + PARTIAL * sectors) / config.cluster_k
+    return written_us(config) + PARTIAL * sectors / config.cluster_k
 
 
 def begin_us(config: HopperConfig) -> float:
