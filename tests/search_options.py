@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
+import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -31,15 +33,21 @@ def in_processes(options: argparse.Namespace, judge: Callable[[int], Any]) -> It
     """Each case with what ``judge`` says of it, as they end, until the time is over."""
     end = time.monotonic() + options.seconds
     start = "spawn" if options.device == "cuda" else None  # a forked process cannot use the GPU
-    with ProcessPoolExecutor(options.jobs, multiprocessing.get_context(start)) as pool:
-        cases = {pool.submit(judge, options.first + i): options.first + i for i in range(options.cases)}
-        try:
-            for future in as_completed(cases, options.seconds):
-                yield cases.pop(future), future.result()
-                if time.monotonic() > end:
-                    break
-        except TimeoutError:
-            print(f"no case ended in time any more; open is {min(cases)} among others", flush=True)
-        pool.shutdown(wait=False, cancel_futures=True)
-        for process in multiprocessing.active_children():  # what still runs may never end
-            process.terminate()
+    pool = ProcessPoolExecutor(options.jobs, multiprocessing.get_context(start))
+    cases = {pool.submit(judge, options.first + i): options.first + i for i in range(options.cases)}
+    try:
+        for future in as_completed(cases, options.seconds):
+            yield cases.pop(future), future.result()
+            if time.monotonic() > end:
+                break
+    except TimeoutError:
+        print(f"no case ended in time any more; open is {min(cases)} among others", flush=True)
+    pool.shutdown(wait=False, cancel_futures=True)
+
+
+def leave(code: int) -> None:
+    """End the program and its processes. What a process still does may never end, and a pool would wait for it."""
+    sys.stdout.flush()
+    for process in multiprocessing.active_children():
+        process.kill()
+    os._exit(code)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import random
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
@@ -26,7 +25,7 @@ import torch
 
 from tests.gemm.drawn_calls import EIGHT, FLOATS, LAYOUTS, Calls, as_float, laid
 from tests.gemm.drawn_calls_of_models import MODELS
-from tests.search_options import add_options, in_processes
+from tests.search_options import add_options, in_processes, leave
 from tilewright import sim
 from tilewright.errors import TilewrightError
 from tilewright.gemm import (
@@ -405,4 +404,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

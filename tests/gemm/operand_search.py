@@ -22,7 +22,7 @@ import numpy as np
 from tests.gemm import operand_gpu
 from tests.gemm.operand_cases import ENTRY_POINTS, drawn, run
 from tests.gemm.operand_draws import Case
-from tests.search_options import add_options, in_processes
+from tests.search_options import add_options, in_processes, leave
 from tilewright.gemm import kernels
 
 
@@ -118,3 +118,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+    leave(0)

@@ -15,7 +15,6 @@ import itertools
 import linecache
 import random
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -29,7 +28,7 @@ import tilewright as cutlass
 import tilewright.cute as cute
 from tests.lang.typed_numbers import DTYPES, FLOATS, INTEGERS, KINDS, NAMES, Number, Undefined, convert
 from tests.machines import on_gpu
-from tests.search_options import add_options, in_processes
+from tests.search_options import add_options, in_processes, leave
 from tilewright.errors import TilewrightError
 
 LANES = 6
@@ -473,4 +472,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())
