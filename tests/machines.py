@@ -25,6 +25,55 @@ def on_gpu(array: np.ndarray) -> Any:
     return torch.from_numpy(np.ascontiguousarray(raw)).cuda().view(torch_type(array.dtype))
 
 
+ALIGNMENT = 128
+
+
+def _owner(x: np.ndarray) -> np.ndarray:
+    """The array whose memory a view sees; one by ``as_strided`` is based on an object that holds it."""
+    base = x.base
+    while base is not None and not isinstance(base, np.ndarray):
+        base = getattr(base, "base", None)
+    return x if base is None else _owner(base)
+
+
+class Memories:
+    """The GPU's copies of the memories that arrays look at, by the address of each."""
+
+    def __init__(self, device: str = "cuda", refusal: type[Exception] = ValueError) -> None:
+        """``refusal`` is raised for strides below 0, which PyTorch does not have."""
+        self.device, self.refusal = device, refusal
+        self.held: dict[int, tuple[np.ndarray, Any]] = {}
+
+    def give(self, x: Any) -> Any:
+        """The same view of the GPU's memory; in lists and tuples, too."""
+        if type(x) in (list, tuple):
+            return type(x)(map(self.give, x))
+        if not isinstance(x, np.ndarray):
+            return x
+        import torch
+
+        if any(step < 0 for step in x.strides):
+            raise self.refusal(f"no tensor of PyTorch has the strides {x.strides}")
+        whole = _owner(x)
+        address, first = whole.ctypes.data, x.ctypes.data - whole.ctypes.data
+        if address not in self.held:
+            raw = whole.ravel("K").view(np.uint8)
+            room = torch.zeros(raw.size + ALIGNMENT, dtype=torch.uint8, device=self.device)
+            there = room[(address - room.data_ptr()) % ALIGNMENT :][: raw.size]
+            there.copy_(torch.from_numpy(raw))
+            self.held[address] = raw, there
+        there = self.held[address][1][first:]
+        elements = there[: there.numel() // x.itemsize * x.itemsize].view(torch_type(x.dtype))
+        return torch.as_strided(
+            elements, x.shape, [step // x.itemsize for step in x.strides], elements.storage_offset()
+        )
+
+    def fetch(self) -> None:
+        for raw, there in self.held.values():
+            raw[...] = there.cpu().numpy()
+        self.held.clear()
+
+
 class OnMachine:
     """``run(program, *arrays)`` calls the program with NumPy arrays as tensors; what it wrote is in them afterwards."""
 

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from tests.gemm import operand_cases, operand_draws, operand_outputs, operand_scales, operand_weights
-from tests.machines import torch_type
+from tests.machines import Memories
 
 ENTRY_POINTS = (
     "gemm",
@@ -42,49 +42,6 @@ CALLS = {
     operand_weights: ("mixed_matmul", "sparse_matmul"),
 }
 
-ALIGNMENT = 128
-
-
-def owner(x: np.ndarray) -> np.ndarray:
-    while isinstance(x.base, np.ndarray):
-        x = x.base
-    return x
-
-
-class Memories:
-    """The GPU's copies of the memories that arrays look at, by the address of each."""
-
-    def __init__(self, device: str) -> None:
-        self.device = device
-        self.held: dict[int, tuple[np.ndarray, torch.Tensor]] = {}
-
-    def give(self, x: Any) -> Any:
-        """The same view of the GPU's memory; in lists and tuples, too."""
-        if type(x) in (list, tuple):
-            return type(x)(map(self.give, x))
-        if not isinstance(x, np.ndarray):
-            return x
-        if any(step < 0 for step in x.strides):
-            raise operand_cases.Skipped  # PyTorch has no such tensor
-        whole = owner(x)
-        address, first = whole.ctypes.data, x.ctypes.data - whole.ctypes.data
-        if address not in self.held:
-            raw = whole.ravel("K").view(np.uint8)
-            room = torch.zeros(raw.size + ALIGNMENT, dtype=torch.uint8, device=self.device)
-            there = room[(address - room.data_ptr()) % ALIGNMENT :][: raw.size]
-            there.copy_(torch.from_numpy(raw))
-            self.held[address] = raw, there
-        there = self.held[address][1][first:]
-        elements = there[: there.numel() // x.itemsize * x.itemsize].view(torch_type(x.dtype))
-        return torch.as_strided(
-            elements, x.shape, [step // x.itemsize for step in x.strides], elements.storage_offset()
-        )
-
-    def fetch(self) -> None:
-        for raw, there in self.held.values():
-            raw[...] = there.cpu().numpy()
-        self.held.clear()
-
 
 def as_array(x: torch.Tensor) -> np.ndarray:
     """A result as a NumPy array."""
@@ -106,7 +63,7 @@ def without_signs(*args: Any, **more: Any) -> operand_draws.Drawn:
 @contextmanager
 def on_device(device: str = "cuda") -> Iterator[None]:
     """The cases' calls have tensors of that device."""
-    memories = Memories(device)
+    memories = Memories(device, operand_cases.Skipped)  # PyTorch has no strides below 0
 
     def given(function: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *args, **more: function(

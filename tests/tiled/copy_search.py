@@ -4,7 +4,8 @@ A case is a number. Each moves a matrix of different numbers from ``x`` to ``y``
 ``cp.async``, ``ldmatrix``, ``stmatrix``), the rest of the way element by element: then ``y`` equals ``x``, and the
 memory around ``y`` is as before. A copy that cannot be is refused while staging.
 
-``python -m tests.tiled.copy_search --cases 2000 --jobs 2 --out counts.json`` runs many of them.
+``python -m tests.tiled.copy_search --cases 2000 --jobs 2 --out counts.json`` runs many of them; ``--device cuda``
+on the GPU.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ import json
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import tilewright as cutlass
-from tests.search_options import add_options
+from tests.search_options import add_options, in_processes, leave
 from tests.tiled.staging import asynchronous, run, shared, universal
 from tilewright import cute
 from tilewright.errors import SimulationError, TilewrightError
@@ -257,7 +258,7 @@ INSTRUCTIONS = {
 # -- running cases -----------------------------------------------------------------------------------------------------
 
 
-def check(seed: int, instruction: str) -> str:
+def check(seed: int, instruction: str, device: str = "cpu") -> str:
     """``right`` or ``refused``; AssertionError where an element is wrong or memory outside of ``y`` has changed."""
     draw = Drawing(seed)
     try:
@@ -276,7 +277,7 @@ def check(seed: int, instruction: str) -> str:
     if draw.bounds is not None:
         wanted[: draw.bounds[0], : draw.bounds[1]] = x[: draw.bounds[0], : draw.bounds[1]]
     try:
-        run(body, x, y, threads=threads, aligned=False)
+        run(body, x, y, threads=threads, aligned=False, device=device)
     except SimulationError as error:
         raise AssertionError(f"{draw.text} {error}") from error
     except TilewrightError:
@@ -285,11 +286,11 @@ def check(seed: int, instruction: str) -> str:
     return "right"
 
 
-def examine(number: int) -> tuple[str, str, str]:
+def examine(number: int, device: str = "cpu") -> tuple[str, str, str]:
     """Instruction, verdict and message of case ``number``: the instructions follow each other."""
     instruction = list(INSTRUCTIONS)[number % len(INSTRUCTIONS)]
     try:
-        return instruction, check(number, instruction), ""
+        return instruction, check(number, instruction, device), ""
     except Exception as error:
         verdict = "wrong" if isinstance(error, AssertionError) else "error"
         return instruction, verdict, f"{number} {type(error).__name__} {' '.join(str(error).split())[:600]}"
@@ -297,19 +298,19 @@ def examine(number: int) -> tuple[str, str, str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    add_options(parser)
+    add_options(parser, devices=True)
     parser.add_argument("--out", type=Path, help="a JSON file for the counts")
     options = parser.parse_args()
     begin, failed = time.time(), []
     by: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    with ProcessPoolExecutor(options.jobs) as pool:
-        numbers = range(options.first, options.first + options.cases)
-        for instruction, verdict, text in pool.map(examine, numbers, chunksize=4):
-            by[instruction][verdict] += 1
-            if text:
-                failed.append(text)
-                print(text, flush=True)
-    command = f"python -m tests.tiled.copy_search --cases {options.cases} --first {options.first}"
+    for _, (instruction, verdict, text) in in_processes(options, partial(examine, device=options.device)):
+        by[instruction][verdict] += 1
+        if text:
+            failed.append(text)
+            print(text, flush=True)
+    command = (
+        f"python -m tests.tiled.copy_search --cases {options.cases} --first {options.first} --device {options.device}"
+    )
     total = sum(by.values(), Counter[str]())
     found = {
         "command": command,
@@ -326,3 +327,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+    leave(0)

@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import tilewright as cutlass
+from tests.machines import Memories
 from tilewright import cute
 from tilewright.cute.runtime import from_dlpack
 from tilewright.layout import make_layout
 
 
-def run(body: Any, *arrays: Any, threads: int = 128, dynamic: bool = False, aligned: bool = True) -> None:
+def run(
+    body: Any, *arrays: Any, threads: int = 128, dynamic: bool = False, aligned: bool = True, device: str = "cpu"
+) -> None:
     """``body(tidx, *tensors)`` as a kernel of one block; with ``dynamic`` shapes and strides are run-time numbers.
-    ``aligned``: the arrays are taken as multiples of 16 bytes, else by their addresses."""
+    ``aligned``: the arrays are taken as multiples of 16 bytes, else by their addresses. ``device`` may be "cuda"."""
 
     @cute.kernel
     def kernel(tensors: Any):
@@ -25,8 +28,11 @@ def run(body: Any, *arrays: Any, threads: int = 128, dynamic: bool = False, alig
 
     # An address says no more than its largest power of two; beyond 16 bytes no copy needs to know it.
     known = [16 if aligned else min(16, x.ctypes.data & -x.ctypes.data) for x in arrays]
-    tensors = [from_dlpack(x, assumed_align=align) for x, align in zip(arrays, known, strict=True)]
+    memories = Memories(device)
+    given = arrays if device == "cpu" else [memories.give(x) for x in arrays]
+    tensors = [from_dlpack(x, assumed_align=align) for x, align in zip(given, known, strict=True)]
     host([x.mark_layout_dynamic() for x in tensors] if dynamic else tensors)
+    memories.fetch()
 
 
 def shared(layout: Any, dtype: Any = cutlass.Float16) -> Any:
