@@ -92,6 +92,17 @@ def test_ambiguous_leading_dimension() -> None:
     assert str(from_dlpack(np.zeros((8, 1), np.float32)).mark_layout_dynamic().layout) == "(?,?):(1,?)"
 
 
+def test_mark_all_dynamic_takes_no_promise_that_the_array_breaks() -> None:
+    array = np.zeros((4, 6), np.float32)
+    tensor = from_dlpack(array)
+    for given in ((0,), (1, 4), (1, 2, 4)):
+        with pytest.raises(ArgumentError, match=r"mark_all_dynamic.*mode \d of \(4,6\):\(6,1\) is not so"):
+            tensor.mark_all_dynamic(*given)
+    assert str(tensor.mark_all_dynamic(1, 2, 2).layout) == "(?,?{div=2}):(?{div=2},1)"
+    one_row = from_dlpack(array[:1, ::2])
+    assert str(one_row.mark_all_dynamic(0, 1, 2).layout) == "(?,?):(1,?{div=2})"
+
+
 def test_mark_compact_shape_dynamic() -> None:
     array = np.zeros((8, 4, 16), np.float16)
     tensor = from_dlpack(array)

@@ -178,10 +178,17 @@ class HostTensor(Tensor):
 
         ``of_extent`` divides the extent of that mode at each call, ``of_strides`` every stride but 1. Nothing is looked
         up in the array, so all arrays of one rank and dtype share one specialisation; strides of 0 and of modes with
-        extent 1 are run-time numbers like any other.
+        extent 1 are run-time numbers like any other. Raises ArgumentError for an array that is not so.
         """
         self._need_flat("mark_all_dynamic")
         array, wide = self.array, self.engine.wide
+        for i, (extent, step) in enumerate(zip(array.shape, array.stride, strict=True)):
+            inner = i == contiguous
+            if extent > 1 and (step != 1 if inner else step % of_strides) or (inner and extent % of_extent):
+                raise ArgumentError(
+                    f"mark_all_dynamic(contiguous={contiguous}, of_extent={of_extent}, of_strides={of_strides}): mode "
+                    f"{i} of {self._text()} is not so"
+                )
         unit = _in_whole_bytes(array)
         along, across = max(unit, of_extent), max(unit, of_strides)
         shape = tuple([_extent(n, along if i == contiguous else 1) for i, n in enumerate(array.shape)])
