@@ -15,6 +15,7 @@ SEARCHES = {
     "staging": "bench/staging_search.py",
     "calls": "tests.gemm.call_sequences",
     "programs": "tests.lang.program_search",
+    "vectors": "tests.lang.vector_search",
 }
 Capture = pytest.CaptureFixture[str]
 
