@@ -74,6 +74,18 @@ def test_objects_can_be_copied_all_the_same() -> None:
     assert pickle.loads(pickle.dumps(LAYOUT)) == LAYOUT
 
 
+def test_a_tensor_has_no_length() -> None:
+    """NumPy's ``range(len(x))`` would be one turn, or two: a layout has as many modes."""
+
+    @cute.jit
+    def run(x: cute.Tensor):
+        for i in range(len(x)):
+            x[i] = 1.0
+
+    with pytest.raises(TypeError, match=r"cute\.size\(x\) is the number of elements.*\n  at .*test_attributes\.py:\d+"):
+        run(from_dlpack(np.zeros(8, np.float32)))
+
+
 def test_cuda_spellings_are_explained() -> None:
     """`threadIdx.x`, and a kernel without its decorator."""
 

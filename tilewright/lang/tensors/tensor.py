@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, NoReturn, overload
 
-from tilewright.errors import ConstraintError, StagingError, explained
+from tilewright.errors import ArgumentTypeError, ConstraintError, StagingError, explained
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.types import Type
@@ -369,7 +369,10 @@ class Tensor(Drawable):
         )
 
     def __len__(self) -> int:
-        return len(self.linear)
+        raise ArgumentTypeError(
+            f"len() of {self}: cute.size(x) is the number of elements, cute.size(x, mode=[0]) that of mode 0, and "
+            "cute.rank(x) the number of modes"
+        )
 
 
 def make_tensor(iterator: Any, layout: Any, *, loc: Any = None, ip: Any = None) -> Tensor:
