@@ -37,7 +37,7 @@ PLAIN = frozenset(
     "sym_int sym_int32 sym_int64 from_dlpack union".split()
 )
 # These hand keywords on, and refuse themselves what they do not know.
-PASS_ON = ("block_copy", "copy", "copy_atom_call", "jit", "kernel", "map")
+PASS_ON = ("acquire", "acquire_and_advance", "block_copy", "copy", "copy_atom_call", "jit", "kernel", "map")
 METHODS = {
     "cute.Tensor": "load store fill",
     "cute.TensorSSA": "to reshape bitcast broadcast_to reduce ir_value",

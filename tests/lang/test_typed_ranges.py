@@ -59,11 +59,8 @@ def test_a_step_with_a_sign_beside_bounds_without() -> None:
 
 
 def test_a_step_of_zero_is_an_error() -> None:
-    for kind, message in (
-        (cutlass.Uint32, "range.. by a step of zero never ends"),
-        (cutlass.Int32, "division by zero"),
-    ):
-        with pytest.raises(cutlass.errors.TilewrightError, match=message):
+    for kind in (cutlass.Uint32, cutlass.Int32):
+        with pytest.raises(cutlass.errors.TilewrightError, match="range.. by a step of zero never ends"):
             counted([kind] * 3, [0, 4, 0], [True, False, False])
 
 
