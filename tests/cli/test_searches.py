@@ -16,6 +16,7 @@ SEARCHES = {
     "calls": "tests.gemm.call_sequences",
     "programs": "tests.lang.program_search",
     "vectors": "tests.lang.vector_search",
+    "lanes": "tests.lang.warp_search",
 }
 Capture = pytest.CaptureFixture[str]
 

@@ -10,6 +10,6 @@ pytestmark = pytest.mark.unchecked
 
 
 def test_drawn_programs_of_vectors_are_right() -> None:
-    found = [verdict(seed) for seed in range(40)]
+    found = [verdict(seed) for seed in range(20)]
     assert [text for kind, text in found if kind not in ("right", "undefined")] == []
-    assert sum(kind == "right" for kind, _ in found) > 30
+    assert sum(kind == "right" for kind, _ in found) > 15
