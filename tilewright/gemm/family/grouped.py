@@ -12,6 +12,7 @@ import numpy as np
 
 from tilewright import Int32
 from tilewright.gemm.arrays import operand_of
+from tilewright.gemm.blackwell_config import BlackwellConfig
 from tilewright.gemm.block_scaled_config import BlockScaledConfig, BlockScaledSm120Config
 from tilewright.gemm.config import AnyConfig, Major
 from tilewright.gemm.family.accesses import ProductOperands
@@ -26,6 +27,7 @@ from tilewright.gemm.family.sm120_cost import loop_us as sm120_loop_us
 from tilewright.gemm.family.suited import suited_entry, with_operands
 from tilewright.gemm.kernel.gathered_hopper import MOST_GATHERED_ROWS, GatheredHopperGemm
 from tilewright.gemm.kernel.gathered_tma import GatheredSm120Gemm, GatheredTensorMemoryGemm
+from tilewright.gemm.kernel.group_table import blocks_of_tile, whole_tile
 from tilewright.gemm.kernel.grouped import GroupedGemm
 from tilewright.gemm.kernel.grouped_factors import GroupedBlockScaledGemm, GroupedBlockScaledSm120Gemm
 from tilewright.gemm.kernel.grouped_hopper import GroupedHopperGemm
@@ -75,12 +77,12 @@ class GroupedFamily(ABC):
     def time_us(self, config: AnyConfig, extents: Vector, limits: Limits) -> float:
         """Microseconds of a group of (products, M N K): all multiprocessors share its tiles evenly, and one has the
         longest tile."""
-        bM, bN, bK = config.tile
+        (bM, bN, bK), workers = whole_tile(config), limits[0] / blocks_of_tile(config)
         m, n, k = extents.T[[1, 0, 2]] if config.transposed else extents.T
         tiles, k_tiles = np.ceil(m / bM) * np.ceil(n / bN), np.ceil(k / bK)
-        k_tile, ends = self.times_us(config, min(1.0, float(tiles.sum()) / limits[0]), limits)
+        k_tile, ends = self.times_us(config, min(1.0, float(tiles.sum()) / workers), limits)
         time = k_tiles * k_tile + ends
-        return max(float((tiles * time).sum()) / limits[0], float(time.max()))
+        return max(float((tiles * time).sum()) / workers, float(time.max()))
 
     def shared_us(self, config: AnyConfig, extents: Vector, limits: Limits) -> float:
         """The same where blocks share the k tiles of all tiles evenly: the longest tile does not matter. A share has a
@@ -217,8 +219,19 @@ class TensorMemoryGroups(HopperGroups):
             return GroupedBlockScaledGemm(config)
         return (GatheredTensorMemoryGemm if gathered else GroupedTensorMemoryGemm)(config)
 
+    def fits(self, config: AnyConfig) -> bool:
+        """Single blocks, and pairs of dense products: of block-scaled ones each group's factors would have to begin at
+        the place of a pair."""
+        if isinstance(config, BlackwellConfig) and not isinstance(config, BlockScaledConfig):
+            return config.cluster_size == config.ctas
+        return super().fits(config)
+
     def gathers(self, config: AnyConfig) -> bool:
-        return self.fits(config)
+        return super().fits(config)
+
+    def shares(self, config: Any) -> bool:
+        """Pairs have no memory for sums."""
+        return bool(config.cluster_size == 1)
 
     def times_us(self, config: Any, busy: float, limits: Limits) -> tuple[float, float]:
         return tcgen05_k_tile_us(config), store_us(config)

@@ -13,6 +13,8 @@ from typing import Any
 import tilewright as cutlass
 from tilewright import Int32, cute
 from tilewright.cute.nvgpu import cpasync
+from tilewright.errors import ConstraintError
+from tilewright.gemm.config import HopperConfig
 from tilewright.gemm.kernel.group_offsets import Groups
 from tilewright.gemm.kernel.group_table import EXTENT, ORIGIN, matrices, numbers, stack
 from tilewright.gemm.kernel.grouped_hopper import GroupedHopperGemm, GroupWork
@@ -68,6 +70,11 @@ class GathersRows(TmaMainloop):
 
 class GatheredByTma(GroupedHopperGemm):
     """D_i = f(A[rows_i] @ B_i, C_i) for each problem i of a table."""
+
+    def __init__(self, config: HopperConfig) -> None:
+        super().__init__(config)
+        if config.cluster_size > 1:
+            raise ConstraintError(f"rows of A are gathered by single blocks, not by pairs: {config}")
 
     def loads(self, operands: tuple, stage_layouts: tuple, cluster: tuple[int, int] = (1, 1)) -> tuple:
         """A by a box of one row."""

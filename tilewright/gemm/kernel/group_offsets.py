@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from tilewright import Constexpr, Int32, Int64, const_expr, cute, range, range_constexpr
 from tilewright.gemm.access import VECTOR
 from tilewright.gemm.config import AnyConfig, Major
-from tilewright.gemm.kernel.group_table import ADDRESS, BIAS, EXTENT, FIRST, ITERATION, ORIGIN, PITCH
+from tilewright.gemm.kernel.group_table import ADDRESS, BIAS, EXTENT, FIRST, ITERATION, ORIGIN, PITCH, whole_tile
 from tilewright.gemm.kernel.overlap import wait_then_let_next_begin
 from tilewright.gemm.schedule.group_shares import least_iterations
 
@@ -135,7 +135,7 @@ class OffsetGroups:
 
     def tiles(self, extent: Any, config: AnyConfig) -> Any:
         """Output tiles of a group with this extent of the mode."""
-        m, n = (cute.ceil_div(extent if i == self.mode else self.extents[i], config.tile[i]) for i in (0, 1))
+        m, n = (cute.ceil_div(extent if i == self.mode else self.extents[i], whole_tile(config)[i]) for i in (0, 1))
         return m * n
 
     def iterations(self, problem: Any, extent: Any, config: AnyConfig) -> Any:

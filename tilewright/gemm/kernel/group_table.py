@@ -144,6 +144,17 @@ def numbers(table: cute.Tensor, problem: Any, column: int) -> tuple[Any, Any, An
     return m, n, k
 
 
+def blocks_of_tile(config: AnyConfig) -> int:
+    """How many blocks work on one tile of a group: those of an MMA."""
+    return getattr(config, "ctas", 1)
+
+
+def whole_tile(config: AnyConfig) -> tuple[int, int, int]:
+    """The tile that is counted as one in groups: that of a block, or of a pair, whose blocks are neighbours along M."""
+    bM, bN, bK = config.tile
+    return bM * blocks_of_tile(config), bN, bK
+
+
 def tiles_of(table: cute.Tensor) -> Any:
     """The number of tiles of all problems."""
     return known_count(table[cute.size(table, mode=[0]) - 1, FIRST])

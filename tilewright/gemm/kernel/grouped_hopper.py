@@ -27,12 +27,14 @@ from tilewright.gemm.kernel.group_table import (
     FIRST,
     ITERATION,
     ORIGIN,
+    blocks_of_tile,
     function_of,
     matrices,
     numbers,
     share_of,
     stack,
     tiles_of,
+    whole_tile,
 )
 from tilewright.gemm.kernel.overlap import wait_then_let_next_begin
 from tilewright.gemm.kernel.warp_specialized import WarpSpecializedGemm
@@ -74,10 +76,10 @@ class GroupedHopperGemm(WarpSpecializedGemm):
 
     def __init__(self, config: HopperConfig) -> None:
         super().__init__(config)
-        if config.cluster_size > 1 or config.pingpong or not config.producers:
+        if config.cluster_size > blocks_of_tile(config) or config.pingpong or not config.producers:
             raise ConstraintError(
-                "a kernel for groups of problems has single blocks (cluster (1, 1), cluster_k 1), a warp that loads, "
-                f"and no turns (pingpong): not {config}"
+                "a kernel for groups of problems has single blocks (cluster (1, 1), cluster_k 1) or pairs that work on "
+                f"one MMA, a warp that loads, and no turns (pingpong): not {config}"
             )
 
     @cute.jit
@@ -114,8 +116,10 @@ class GroupedHopperGemm(WarpSpecializedGemm):
     ) -> None:
         """Launch both kernels for ``operands``, those of ``LOADED``."""
         config, problems = self.config, cute.size(maps, mode=[0])
+        if shares is not None and config.cluster_size > 1:
+            raise ConstraintError("pairs of blocks do not share tiles of groups: take single blocks, or data_parallel")
         stage_layouts = self.stage_layouts()
-        loads = self.loads(operands, stage_layouts)
+        loads = self.loads(operands, stage_layouts, config.cluster)
         tma_D, tD = self.epilogue.tma(mD)
         self.make_maps(loads[0][0], loads[1][0], tma_D, table, maps, groups).launch(
             grid=(problems, 1, 1), block=(32, 1, 1), stream=stream, use_pdl=True
@@ -136,6 +140,7 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         ).launch(
             grid=(blocks, 1, 1),
             block=(config.threads, 1, 1),
+            cluster=None if config.cluster_size == 1 else (config.cluster_size, 1, 1),
             stream=stream,
             min_blocks_per_mp=self.LEAST_BLOCKS,
             use_pdl=True,
@@ -246,8 +251,7 @@ class GroupedHopperGemm(WarpSpecializedGemm):
     def walk(self, table: cute.Tensor, maps: tuple, piece: Any, state: Any) -> Any:
         """``state = piece(one, descriptors, state)`` for each tile of this block, a :class:`GroupPiece`. The warps that
         call it copy by the tensor maps ``maps(problem)``."""
-        first, _, _ = cute.arch.block_idx()
-        blocks, _, _ = cute.arch.grid_dim()
+        first, blocks = self.worker()
         problem, last = Int32(0), Int32(-1)
         for tile in range(first, tiles_of(table), blocks, unroll=1):
             while table[problem + 1, FIRST] <= tile:
@@ -260,6 +264,12 @@ class GroupedHopperGemm(WarpSpecializedGemm):
             one = GroupPiece(problem, inside, place, 0, k_tiles, k_tiles)
             state = piece(one, self.descriptors(maps, problem), state)
         return state
+
+    def worker(self) -> tuple[Any, Any]:
+        """The number of this block, or pair of blocks, and how many there are."""
+        (first, _, _), (blocks, _, _) = cute.arch.block_idx(), cute.arch.grid_dim()
+        together = blocks_of_tile(self.config)
+        return (first, blocks) if together == 1 else (first // together, blocks // together)
 
     @cute.jit
     def walk_shares(self, table: cute.Tensor, shares: GroupShares, maps: tuple, piece: Any, state: Any) -> Any:
@@ -300,10 +310,12 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         return least_iterations(cute.ceil_div(self.extents(table, problem)[2], self.config.tile[2]))
 
     def place_in(self, table: cute.Tensor, problem: Any, inside: Any) -> tuple[Any, Any]:
-        """(tile_m, tile_n) of tile ``inside`` of a problem, and its k tiles."""
-        bM, bN, _ = self.config.tile
+        """(tile_m, tile_n) of what this block has of tile ``inside`` of a problem, and its k tiles."""
+        (bM, bN, _), together = whole_tile(self.config), blocks_of_tile(self.config)
         m, n, _ = self.extents(table, problem)
         place = self.raster.tile(inside, cute.ceil_div(m, bM), cute.ceil_div(n, bN))
+        if together > 1:
+            place = place[0] * together + cute.arch.block_idx()[0] % together, place[1]
         return place, self.k_tiles(table, problem)
 
     @cute.jit

@@ -25,7 +25,17 @@ from tilewright.gemm.host.problem import Problem, is_torch
 from tilewright.gemm.host.recorded import launch
 from tilewright.gemm.host.transfer import zeros_beside
 from tilewright.gemm.kernel.group_offsets import Groups, HostGroups
-from tilewright.gemm.kernel.group_table import ADDRESS, BIAS, COLUMNS, EXTENT, FIRST, ITERATION, PITCH
+from tilewright.gemm.kernel.group_table import (
+    ADDRESS,
+    BIAS,
+    COLUMNS,
+    EXTENT,
+    FIRST,
+    ITERATION,
+    PITCH,
+    blocks_of_tile,
+    whole_tile,
+)
 from tilewright.gemm.kernel.grouped_hopper import MAP_WORDS, MAPS
 from tilewright.gemm.schedule.group_shares import GroupShares, blocks_for, least_iterations
 from tilewright.gemm.schedule.launch_arguments import tensor
@@ -97,7 +107,8 @@ class TableLaunch(ABC):
 
     def blocks(self, tiles: int, at_once: int) -> int:
         """Blocks of the launch, of which ``at_once`` run at the same time."""
-        return min(tiles, at_once)
+        together = blocks_of_tile(self.config)
+        return min(tiles, max(1, at_once // together)) * together
 
     def share(self, iterations: int, at_once: int) -> int:
         """The number of blocks that run at the same time for at most so many iterations; makes the memory for partial
@@ -183,7 +194,7 @@ class Launch(TableLaunch):
 
     def table(self) -> tuple[Any, int]:
         """The problems as the kernel reads them, and how many tiles they have."""
-        bM, bN, bK = self.config.tile
+        bM, bN, bK = whole_tile(self.config)
         table, tiles = np.zeros((len(self.problems) + 1, COLUMNS), np.int64), 0
         for row, problem, bias in zip(table, self.problems, self.biases, strict=False):
             m, n, k, _ = problem.shape

@@ -31,7 +31,7 @@ from tilewright.gemm.host.plan import capability_of, limits, simulated
 from tilewright.gemm.host.problem import Problem, check_output
 from tilewright.gemm.host.scales import check_result
 from tilewright.gemm.kernel.group_offsets import MODES, GatheredRows, OffsetGroups
-from tilewright.gemm.kernel.group_table import COLUMNS, GroupRows
+from tilewright.gemm.kernel.group_table import COLUMNS, GroupRows, whole_tile
 from tilewright.gemm.operators.arrays import framework, new_result, unwritten_result
 from tilewright.gemm.operators.epilogues import (
     arrays_of,
@@ -399,7 +399,7 @@ class OffsetLaunch(TableLaunch):
 
     def table(self) -> tuple[Any, int]:
         extents = self.extents
-        tiles = [-(-extent // size) for extent, size in zip(extents[:2], self.config.tile, strict=False)]
+        tiles = [-(-extent // size) for extent, size in zip(extents[:2], whole_tile(self.config), strict=False)]
         if self.mode == 2:
             tiles.append(self.rows)
         else:  # each group may have a tile that is not full
