@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tilewright as cutlass
-from tilewright import cute
+from tilewright import Float32, cute
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ArgumentError, StagingError
 from tilewright.testing import per_thread
@@ -317,3 +317,11 @@ def test_shapes_of_run_time_numbers_print_as_static_ones(capsys: pytest.CaptureF
 def test_text_without_an_end_stays_on_its_line(capsys: pytest.CaptureFixture[str]) -> None:
     per_thread(lambda t: (cute.printf("{} ", t, end=""), t)[1], 3)
     assert capsys.readouterr().out == "0 1 2 "
+
+
+def test_fields_of_both_kinds(capsys: pytest.CaptureFixture[str]) -> None:
+    layout = cute.make_layout((4, 2))
+    per_thread(lambda t: (cute.printf("a={}, b=%.2f, c=%3d, d={}", layout, Float32(t + 1), t, 7), t)[1], 1)
+    cute.printf("a={}, b=%.1f%%", layout, 1.25)
+    cute.printf("100% done: {}", 3)
+    assert capsys.readouterr().out == "a=(4,2):(1,4), b=1.00, c=  0, d=7\na=(4,2):(1,4), b=1.2%\n100% done: 3\n"

@@ -74,9 +74,12 @@ from tilewright.lang.tools.printing import pretty_str as pretty_str, print_tenso
 from tilewright.layout import (
     ComposedLayout as ComposedLayout, Coord as Coord, E as E, IntTuple as IntTuple, Layout as Layout, Ratio as Ratio,
     ScaledBasis as ScaledBasis, Shape as Shape, Stride as Stride, Swizzle as Swizzle, assume as assume,
-    basis_get as basis_get, basis_value as basis_value, elem_less as elem_less, find as find, find_if as find_if,
+    basis_get as basis_get, basis_value as basis_value, elem_less as elem_less, filter_tuple as filter_tuple,
+    find as find, find_if as find_if,
     flatten_to_tuple as flatten_to_tuple, get_nonswizzle_portion as get_nonswizzle_portion,
     get_swizzle_portion as get_swizzle_portion, has_scaled_basis as has_scaled_basis, has_underscore as has_underscore,
+    increment_coord as increment_coord, is_major as is_major, leading_dim as leading_dim, unwrap as unwrap,
+    wrap as wrap,
     is_congruent as is_congruent, is_static as is_static, is_weakly_congruent as is_weakly_congruent,
     make_composed_layout as make_composed_layout, make_swizzle as make_swizzle, product as product,
     product_each as product_each, product_like as product_like, repeat as repeat, repeat_as_tuple as repeat_as_tuple,

@@ -69,6 +69,9 @@ from tilewright.layout.tile import (
     inner_partition as inner_partition, local_partition as local_partition, local_tile as local_tile,
     outer_partition as outer_partition,
 )
+from tilewright.layout.tuple_functions import (
+    filter_tuple as filter_tuple, increment_coord as increment_coord, unwrap as unwrap, wrap as wrap,
+)
 from tilewright.layout.tuples import (
     Coord as Coord, IntTuple as IntTuple, Shape as Shape, Stride as Stride, as_int_tuple as as_int_tuple,
     ceil_div as ceil_div, elem_less as elem_less, find as find, find_if as find_if,

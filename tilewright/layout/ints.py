@@ -147,18 +147,18 @@ def format_int(x: object) -> str:
 I = TypeVar("I", bound=IntLike)  # noqa: E741 - a name for one line: an int
 
 
-def assume(n: I, divby: int = 1, *, loc: Any = None, ip: Any = None) -> I:
-    """``n`` with the promise that ``divby`` divides it; a static ``n`` is checked here and now.
+def assume(src: I, divby: int | None = None, *, loc: Any = None, ip: Any = None) -> I:
+    """``src`` with the promise that ``divby`` divides it; a static ``src`` is checked here and now.
 
     >>> from tilewright.layout import SymbolicInt
     >>> assume(SymbolicInt("m"), divby=8).divisibility
     8
     """
-    if isinstance(n, int):
-        if divby and n % divby:
-            raise LayoutError(f"assume({n}, divby={divby}): {n} is not divisible by {divby}")
-        return n
-    with_divisibility = getattr(n, "with_divisibility", None)
+    if isinstance(src, int):
+        if divby and src % divby:
+            raise LayoutError(f"assume({src}, divby={divby}): {src} is not divisible by {divby}")
+        return src
+    with_divisibility = getattr(src, "with_divisibility", None)
     if with_divisibility is None:
-        raise LayoutError(f"assume: {type(n).__name__} cannot carry a divisor")
-    return with_divisibility(divby)  # type: ignore[no-any-return]  # a method of the given type
+        raise LayoutError(f"assume: {type(src).__name__} cannot carry a divisor")
+    return with_divisibility(1 if divby is None else divby)  # type: ignore[no-any-return]  # a method of the given type

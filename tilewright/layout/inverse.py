@@ -289,18 +289,18 @@ def left_inverse(input: Any, *, loc: Any = None, ip: Any = None) -> Any:
     return _left_inverse(_outer_layout(input, "left_inverse"))
 
 
-def nullspace(input: Any, *, loc: Any = None, ip: Any = None) -> Layout:
-    """The layout of the 1-D coordinates that ``input`` maps to 0: its stride-0 modes.
+def nullspace(layout: Any, *, loc: Any = None, ip: Any = None) -> Layout:
+    """The layout of the 1-D coordinates that ``layout`` maps to 0: its stride-0 modes.
 
     >>> nullspace(Layout((4, 2, 3), (0, 1, 0)))
     (4,3):(1,8)
     """
-    input = _outer_layout(input, "nullspace")
-    flat = flatten_to_tuple(input.shape)
+    layout = _outer_layout(layout, "nullspace")
+    flat = flatten_to_tuple(layout.shape)
     steps = compact(flat)
     picks = [
         (s, step)
-        for s, step, d in zip(flat, steps, flatten_to_tuple(input.stride), strict=True)
+        for s, step, d in zip(flat, steps, flatten_to_tuple(layout.stride), strict=True)
         if isinstance(d, int) and d == 0
     ]
     return from_modes([s for s, _ in picks], [step for _, step in picks]) if picks else Layout(1, 0)

@@ -231,17 +231,20 @@ def has_scaled_basis(a: Any) -> bool:
 
 
 @overload
-def make_layout(shape: Shape, *, stride: Stride = None, loc: Any = None, ip: Any = None) -> Layout: ...
+def make_layout(shape: Shape | list[Layout], *, stride: Stride = None, loc: Any = None, ip: Any = None) -> Layout: ...
 @overload
 def make_layout(layout: Layout, /, *layouts: Layout, loc: Any = None, ip: Any = None) -> Layout: ...
 def make_layout(shape: Any, *layouts: Layout, stride: Any = None, loc: Any = None, ip: Any = None) -> Layout:
-    """A layout from a shape and a stride (column-major when left out), or several layouts as the modes of one.
+    """A layout from a shape and a stride (column-major when left out), or several layouts, also in a list, as the modes
+    of one.
 
     Raises LayoutError when the profiles differ or an extent is not positive.
 
     >>> make_layout((4, 8)), make_layout((4, 8), stride=(8, 1)), make_layout(Layout(4), Layout(2, 4))
     ((4,8):(1,4), (4,8):(8,1), (4,2):(1,4))
     """
+    if not layouts and isinstance(shape, (list, tuple)) and shape and all(isinstance(x, Layout) for x in shape):
+        shape, *layouts = shape  # type: ignore[assignment]  # the modes
     if layouts or isinstance(shape, Layout):
         if stride is not None:
             raise LayoutError("make_layout: a stride belongs to a shape, not to a list of layouts")

@@ -238,13 +238,13 @@ def rank(a: Any, mode: Any = None, *, loc: Any = None, ip: Any = None) -> int:
 
 
 def depth(a: Any, mode: Any = None, *, loc: Any = None, ip: Any = None) -> int:
-    """Nesting depth: 0 for a scalar, 1 for a flat tuple.
+    """Nesting depth: 0 for a scalar, 1 for a flat tuple, also an empty one.
 
     >>> depth(7), depth((2, 3)), depth((2, (3, 4)))
     (0, 1, 2)
     """
     t = get(_as_shape(a), mode)
-    return 1 + max(map(depth, t)) if isinstance(t, tuple) else 0
+    return 1 + max(map(depth, t), default=0) if isinstance(t, tuple) else 0
 
 
 def coshape(layout: Any, mode: Any = None, *, loc: Any = None, ip: Any = None) -> Any:
@@ -295,15 +295,15 @@ def is_compatible(a: Any, b: Any) -> bool:
     return same_int(a, product(b))
 
 
-def crd2idx(coord: Coord, shape: Any, stride: Any = None, *, loc: Any = None, ip: Any = None) -> Any:
+def crd2idx(coord: Coord, layout: Any, stride: Any = None, *, loc: Any = None, ip: Any = None) -> Any:
     """The offset of ``coord`` in a layout, or in ``shape:stride`` (column-major without a stride).
 
     >>> crd2idx((1, 2), Layout((4, 8), (1, 10))), crd2idx((1, 2), (4, 8))
     (21, 9)
     """
-    if isinstance(shape, Layout | ComposedLayout):
-        return shape(coord)
-    return offset_of(as_int_tuple(coord), shape, compact(shape) if stride is None else stride)
+    if isinstance(layout, Layout | ComposedLayout):
+        return layout(coord)
+    return offset_of(as_int_tuple(coord), layout, compact(layout) if stride is None else stride)
 
 
 def idx2crd(idx: Any, shape: Any, stride: Any = None, *, loc: Any = None, ip: Any = None) -> Coord:

@@ -91,21 +91,21 @@ def same_tree(a: Any, b: Any) -> bool:
     return same_int(a, b)
 
 
-def flatten_to_tuple(t: Any) -> tuple[Any, ...]:
+def flatten_to_tuple(a: Any) -> tuple[Any, ...]:
     """The leaves of a tree, left to right.
 
     >>> flatten_to_tuple((2, (3, (4,)))), flatten_to_tuple(5)
     ((2, 3, 4), (5,))
     """
-    if type(t) is not tuple:
-        return (t,)
-    for x in t:
+    if type(a) is not tuple:
+        return (a,)
+    for x in a:
         if type(x) is tuple:
             break
     else:
-        return t
+        return a
     out: list[Any] = []
-    for x in t:
+    for x in a:
         if type(x) is tuple:
             out += flatten_to_tuple(x)
         else:

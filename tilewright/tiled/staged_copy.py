@@ -50,6 +50,7 @@ def copy(
     mcast_mask: Any = None,
     tma_desc_ptr: Pointer | None = None,
     cache_policy: Any = None,
+    unroll_factor: int | None = None,
     loc: Any = None,
     ip: Any = None,
     **unknown: Never,
@@ -72,6 +73,7 @@ def copy(
         tma_desc_ptr: of a TMA copy: a pointer to a tensor map in memory to copy by, in place of the atom's own.
         cache_policy: of a TMA copy: a member EVICT_NORMAL, EVICT_FIRST or EVICT_LAST of an enumeration, or the 64 bits
             that ``createpolicy`` gives.
+        unroll_factor: how far a loop over the repetitions is unrolled; here they always are, one after another.
 
     Raises:
         ConstraintError: sizes, element types, memory spaces, alignment or contiguity do not fit the instruction.
@@ -98,6 +100,7 @@ def copy(
     """
     if not isinstance(atom, CopyAtom):
         raise ConstraintError(f"cute.copy takes a copy atom first, not {atom!r}: make one with cute.make_copy_atom")
+    src, dst = (x[0] if isinstance(x, (tuple, list)) and len(x) == 1 else x for x in (src, dst))  # type: ignore[assignment]  # the tensor of a list
     reduction = getattr(atom.op, "stage_reduction", None)
     if reduction is not None and isinstance(dst, (tuple, list)) and len(dst) == 2:
         return reduction(atom, src, dst)

@@ -18,10 +18,11 @@ from tilewright.tiled.provenance import remember_filled
 from tilewright.tiled.sides import as_elements, in_registers
 
 
-def autovec_copy(src: Tensor, dst: Tensor, *, loc: Any = None, ip: Any = None) -> None:
+def autovec_copy(src: Tensor, dst: Tensor, *, l1c_evict_priority: Any = None, loc: Any = None, ip: Any = None) -> None:
     """Copy all elements; a side in memory is accessed with vectors of up to 16 bytes where its layout allows.
 
-    Registers may hold the elements in any order: only memory decides about the width.
+    Registers may hold the elements in any order: only memory decides about the width. ``l1c_evict_priority`` is advice,
+    which changes nothing here.
 
     >>> from tilewright import cute
     >>> from tilewright.testing import per_thread

@@ -81,6 +81,19 @@ class TensorSSA:
     def ir_value(self, *, loc: Any = None, ip: Any = None) -> Value:
         return self.value
 
+    @staticmethod
+    def from_vector(value: Any, *, dtype: Any = None, shape: Any = None, loc: Any = None, ip: Any = None) -> TensorSSA:
+        """A vector of the program as the elements of a tensor of ``shape``, or of one mode."""
+        kind = value.type
+        if not isinstance(kind, VecType):
+            raise ConstraintError(f"TensorSSA.from_vector takes a vector, not {kind}")
+        found = TensorSSA(value, kind.n, class_of(kind.elem) if dtype is None else dtype)
+        return found if shape is None else found.reshape(shape)
+
+    def apply_op(self, op: Any, other: Any, flip: bool = False, *, loc: Any = None, ip: Any = None) -> Any:
+        """``op(self, other)``, with ``flip`` ``op(other, self)``."""
+        return op(other, self) if flip else op(self, other)
+
     def __str__(self) -> str:
         extents = "x".join(map(str, flatten_to_tuple(self.shape)))
         return f"tensor_value<vector<{extents}x{type_text(self.dtype.ir_type)}> o {format_tree(self.shape)}>"

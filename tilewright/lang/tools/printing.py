@@ -42,7 +42,7 @@ _C_FIELD = re.compile(r"%%|%[-+ #0]*\d*(?:\.\d+)?(?:hh|h|ll|l|z|j)?[diouxXeEfFgG
 def printf(*args: Any, end: str = "\n", loc: Any = None, ip: Any = None) -> None:
     """Print ``args[1:]`` in the format ``args[0]``; without a format string, the values one after another.
 
-    A newline is added where the format does not end in one.
+    A newline is added where the format does not end in one. Fields are Python's or C's, or some of each.
 
     >>> from tilewright import cute
     >>> from tilewright.testing import per_thread
@@ -62,6 +62,7 @@ def printf(*args: Any, end: str = "\n", loc: Any = None, ip: Any = None) -> None
         _need_no_lost_number(template)
     values = [v.load() if isinstance(v, Scalar) else v for v in values]  # numbers that are in a struct
     template = template if template.endswith("\n") or not end else template + end
+    template = _of_one_kind(template, len(values))
     if _is_python(template) and any(map(_is_row, values)):
         _print_with_rows(template, values)
     else:
@@ -140,6 +141,22 @@ def _fields(template: str) -> list[re.Match[str]]:
 def _is_python(template: str) -> bool:
     """Whether the fields are Python's; a format without any field is taken as it is."""
     return bool(_fields(template)) or not _C_FIELD.search(template)
+
+
+def _of_one_kind(template: str, count: int) -> str:
+    """A format with fields of both kinds, as many as there are values, with Python's for C's: ``{} is %.2f``."""
+    given = [m for m in _C_FIELD.finditer(template) if m.group(0) != "%%"]
+    if not given or not (own := _fields(template)) or len(own) + len(given) != count:
+        return template
+
+    def field(match: re.Match[str]) -> str:
+        whole = match.group(0)
+        if whole == "%%":
+            return "%"
+        spec = re.sub(r"[-hlzj]", "", whole[1:])
+        return f"{{:{spec[:-1]}{spec[-1].replace('i', 'd').replace('u', 'd')}}}" if spec[-1] not in "sp" else "{}"
+
+    return _C_FIELD.sub(field, template)
 
 
 def _expand(template: str, values: list[Any]) -> tuple[str, list[Any]]:
