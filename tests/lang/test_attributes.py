@@ -42,7 +42,7 @@ def test_unknown_attributes_on_the_host(thing, name, message) -> None:
     [
         (lambda t: t.nonsense, "Tensor has no attribute 'nonsense'"),
         (lambda t: t.layout.strid, "Layout has no attribute 'strid'; did you mean 'stride'?"),
-        (lambda t: t.load().apply_op, f"TensorSSA has no 'apply_op' {LATER}"),
+        (lambda t: t.load().ir_value_int8, f"TensorSSA has no 'ir_value_int8' {LATER}"),
         (lambda t: t.iterator.size_in_bytes, f"Pointer has no 'size_in_bytes' {LATER}"),
         (lambda t: t.iterator.toinnt, "Pointer has no attribute 'toinnt'; did you mean 'toint'?"),
         (lambda t: t[0].foo, "Float32 has no attribute 'foo'"),

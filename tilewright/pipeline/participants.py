@@ -141,17 +141,18 @@ class PipelineProducer(_Side):
         return ProducerHandle(self.pipeline, self._state)
 
     def acquire(
-        self, try_acquire_token: Any = None, *, loc: Any = None, ip: Any = None, **kwargs: Any
+        self, try_acquire_token: Any = None, *, expected_tx: Any = None, loc: Any = None, ip: Any = None
     ) -> ProducerHandle:
-        """Wait until the current stage is empty. ``kwargs`` go to the pipeline's ``producer_acquire``."""
-        self.pipeline.producer_acquire(self._state, try_acquire_token, **kwargs)
+        """Wait until the current stage is empty. ``expected_tx``: bytes of this round, of a pipeline of TMA loads."""
+        bytes_ = {} if expected_tx is None else {"expected_tx": expected_tx}
+        self.pipeline.producer_acquire(self._state, try_acquire_token, **bytes_)
         return self.current_handle()
 
     def acquire_and_advance(
-        self, try_acquire_token: Any = None, *, loc: Any = None, ip: Any = None, **kwargs: Any
+        self, try_acquire_token: Any = None, *, expected_tx: Any = None, loc: Any = None, ip: Any = None
     ) -> ProducerHandle:
         """Wait until the current stage is empty, and go to the next one."""
-        handle = self.acquire(try_acquire_token, **kwargs)
+        handle = self.acquire(try_acquire_token, expected_tx=expected_tx)
         self.advance()
         return handle
 
