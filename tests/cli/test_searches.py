@@ -17,6 +17,7 @@ SEARCHES = {
     "programs": "tests.lang.program_search",
     "vectors": "tests.lang.vector_search",
     "lanes": "tests.lang.warp_search",
+    "arguments": "tests.lang.argument_search",
 }
 Capture = pytest.CaptureFixture[str]
 
