@@ -255,3 +255,14 @@ def test_integers_of_other_types_are_refused() -> None:
         with pytest.raises(ConstraintError, match=why):
             per_thread(call, 1)
     assert per_thread(lambda t: arch.clz(Int64(1) << t), 3) == [63, 62, 61]
+
+
+def test_numbers_for_another_block_need_their_alignment() -> None:
+    def stored(t: Any) -> None:
+        buffer, bar = arch.alloc_smem(Int32, 8), arch.alloc_smem(Int64, 1, 8)
+        arch.store_async_dsmem(buffer + 1, (t, t), bar, 0)
+
+    with pytest.raises(ConstraintError, match="2 numbers go to a multiple of 8 bytes"):
+        per_thread(stored, 1)
+    with pytest.raises(ConstraintError, match="1, 2 or 4 numbers"):
+        per_thread(lambda t: arch.store_async_dsmem(arch.alloc_smem(Int32, 8), (t, t, t), None, 0), 1)

@@ -24,7 +24,7 @@ from tilewright.lang.device.bulk import (
 from tilewright.lang.device.clusters import (
     cluster_arrive as cluster_arrive, cluster_arrive_relaxed as cluster_arrive_relaxed,
     cluster_wait as cluster_wait, map_dsmem_ptr as map_dsmem_ptr, mapa as mapa,
-    store_shared_remote as store_shared_remote,
+    store_async_dsmem as store_async_dsmem, store_shared_remote as store_shared_remote,
 )
 from tilewright.lang.device.inline_ptx import inline_ptx as inline_ptx
 from tilewright.lang.device.integers import (

@@ -11,7 +11,8 @@ from tilewright.atoms import cluster
 from tilewright.errors import ConstraintError
 from tilewright.ir.types import MemSpace, PtrType
 from tilewright.lang.device.calls import call, i32
-from tilewright.lang.tensors.pointer import Pointer
+from tilewright.lang.numbers.numeric import Int32
+from tilewright.lang.tensors.pointer import Pointer, retyped
 
 
 def cluster_arrive(*, aligned: bool | None = None, loc: Any = None, ip: Any = None) -> None:
@@ -154,3 +155,43 @@ def store_shared_remote(
     if not isinstance(pointer, Pointer):
         raise ConstraintError(f"store_shared_remote: a pointer into shared memory is needed, not {smem_ptr!r}")
     call(cluster.StoreAsync(), pointer, mbar_ptr, pointer.dtype(val), i32(peer_cta_rank_in_cluster))
+
+
+def store_async_dsmem(
+    smem_ptr: Any, value: Any, mbar_ptr: Any, peer_cta_rank: Any, *, loc: Any = None, ip: Any = None
+) -> None:
+    """:func:`store_shared_remote` of an Int32, or of a tuple of 2 or 4 to places one after another.
+
+    >>> from tilewright import Int32, Int64, cute
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> @cute.jit
+    ... def exchange(t):
+    ...     own = arch.block_idx_in_cluster()
+    ...     buffer, bar = arch.alloc_smem(Int32, 64, 8), arch.alloc_smem(Int64, 1, 8)
+    ...     if t == 0:
+    ...         arch.mbarrier_init(bar, 1)
+    ...         arch.mbarrier_arrive_and_expect_tx(bar, 256)
+    ...     arch.mbarrier_init_fence()
+    ...     arch.cluster_arrive()
+    ...     arch.cluster_wait()
+    ...     arch.store_async_dsmem((buffer + 2 * t).align(8), (100 * own, t), bar, own ^ 1)
+    ...     arch.mbarrier_wait(bar, 0)  # 64 elements of 4 bytes have come
+    ...     return arch.load(buffer + 2 * t) + arch.load(buffer + (2 * t + 1))
+    >>> per_thread(exchange, 32, blocks=2, cluster=2)[30:34]
+    [130, 131, 0, 1]
+    """
+    pointer = getattr(smem_ptr, "iterator", smem_ptr)
+    values = value if isinstance(value, tuple) else (value,)
+    if not isinstance(pointer, Pointer) or len(values) not in (1, 2, 4):
+        raise ConstraintError(
+            f"store_async_dsmem takes a pointer into shared memory and 1, 2 or 4 numbers, not {smem_ptr!r}, {value!r}"
+        )
+    if pointer.alignment % (4 * len(values)):
+        raise ConstraintError(
+            f"store_async_dsmem: {len(values)} numbers go to a multiple of {4 * len(values)} bytes, which {pointer} is "
+            "not known to be"
+        )
+    words = retyped(pointer, Int32)
+    for i, number in enumerate(values):
+        store_shared_remote(number, words + i, mbar_ptr, peer_cta_rank)
