@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from tilewright.ir.lanes import Array
 from tilewright.ir.target import WARP
 from tilewright.sim.checks.actors import lanes_of
+from tilewright.sim.checks.found_once import found_once
 from tilewright.sim.checks.shadow import GROUPS, NEVER, OTHERS, THREADS, epoch
 
 if TYPE_CHECKING:
@@ -20,17 +20,6 @@ if TYPE_CHECKING:
     from tilewright.sim.group import Group
 
 LANES = np.arange(WARP)
-
-
-class found_once:
-    """As ``functools.cached_property``, without the lock that Python 3.11 takes for each."""
-
-    def __init__(self, find: Callable[[Any], Any]) -> None:
-        self.find, self.name, self.__doc__ = find, find.__name__, find.__doc__
-
-    def __get__(self, owner: Any, kind: type) -> Any:
-        found = owner.__dict__[self.name] = self.find(owner)
-        return found
 
 
 class Accessors:

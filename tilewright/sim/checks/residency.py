@@ -67,6 +67,8 @@ class Residency(Checker):
         self.polling_reads = kernel_facts(launch.program).polling_reads
         self.held = max(geometry.cluster_size, resident_blocks_of(launch))
         self.all_resident = geometry.blocks <= self.held
+        if self.all_resident and launch.events is not None:  # nothing can wait for a block that is not there
+            launch.events.dismiss([self])
         self.first: dict[Wave, int] = {}
         self.blocks = 0
         self.places: dict[Any, Poll] = {}

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tilewright.ir.lanes import Array
+from tilewright.sim.checks.found_once import found_once
 
 UNIT, SITE, CLOCK = 22, 10, 24
 WHO = UNIT + 5  # the bits below are unit * 32 + lane
@@ -79,7 +80,6 @@ class Shadow:
     def __init__(self, size: int, granule: int) -> None:
         self.shift = granule.bit_length() - 1
         self.cells = (size >> self.shift) + 1
-        self.written = np.zeros(self.cells, np.int64)
         self.newest: Array | None = None
         self.oldest: Array | None = None
         # By number of the block, modulo SLOTS: an atomic before the last one, which nothing orders with that. One for
@@ -89,6 +89,11 @@ class Shadow:
         self.observer: Array | None = None  # of cells with strong writes: which thread has read the last of them
         self.reads: list[Read] = []
         self.kept = 0
+
+    @found_once
+    def written(self) -> Array:
+        """The last write to each cell. Most launches put no access to shared memory into cells, and pay for none."""
+        return np.zeros(self.cells, np.int64)
 
     def local(self, cells: Array) -> Array:
         """The numbers by which the arrays here know these cells."""
