@@ -25,7 +25,7 @@ from tilewright.ir.types import FragType, MemSpace, PtrType
 from tilewright.sim.access import WIDEST
 from tilewright.sim.checks.actors import actor_in_wave, lanes_of, thread_of
 from tilewright.sim.checks.places import MemoryPlace, flat_offsets, shared_memory
-from tilewright.sim.checks.reach import span_at, span_of
+from tilewright.sim.checks.reach import blocks_of, span_at, span_of
 from tilewright.sim.checks.register_origins import RegisterOrigins
 from tilewright.sim.checks.sites import kernel_facts
 from tilewright.sim.checks.taint import ORIGIN, Origins, Registers, joined
@@ -203,7 +203,7 @@ class Uninitialised(RegisterOrigins):
 
     def _changes_nothing(self, verb: str, group: Group, span: tuple[int, int], access: Any) -> bool:
         """Whether accesses to the bytes ``span`` of shared memory find or change nothing. Invariant: True only where
-        all bytes between the first and the last that they reach are written in all blocks: loads find nothing there,
+        all bytes between the first and the last that they reach are written in their blocks: loads find nothing there,
         and only stores of undefined values change anything."""
         if self.landing is not None:
             return False
@@ -213,10 +213,12 @@ class Uninitialised(RegisterOrigins):
         if high >> RANK_SHIFT:  # in other blocks of the cluster
             return False
         first, stop = low >> self.shift, -(-high >> self.shift)
-        written = self.written_cells[group.wave]
+        written, blocks = self.written_cells[group.wave], blocks_of(group)
         if verb == "load":
-            return written.has(first, stop)
-        return written.known(first, stop) and not (group.lanes.op.opcode == "store" and self.registers[group.wave].held)
+            return written.has(blocks, first, stop)
+        return written.known(blocks, first, stop) and not (
+            group.lanes.op.opcode == "store" and self.registers[group.wave].held
+        )
 
     def access(
         self, verb: str, buffer: Any, group: Group, off: Array, access: Any, mask: Array | None, values: Any
@@ -331,7 +333,7 @@ class Uninitialised(RegisterOrigins):
         op, (low, high) = group.lanes.op, reads.span
         if not isinstance(op.operands[0].type, FragType):
             return
-        if self.written_cells[group.wave].has(low >> self.shift, high >> self.shift):
+        if self.written_cells[group.wave].has(blocks_of(group), low >> self.shift, high >> self.shift):
             return
         cells = (reads.start[..., None] >> self.shift) + np.arange(16 >> self.shift)
         bad = (self.memory[group.wave][cells] != 0).reshape(len(rows), -1).any(1)
