@@ -14,6 +14,7 @@ from tests.check.drawn_cases import drawn_cases, report_as_it_is, report_of
 from tests.check.short_cuts import SHORT_CUTS, ShortCut
 from tilewright.sim.checks import race_cells
 from tilewright.sim.checks.race_cells import CellCheck
+from tilewright.sim.checks.written_cells import WrittenCells
 
 NOTICED_BY = {
     "accesses kept without a look at their cells": ("bug", "a_buffer_changed_while_the_neighbour_reads"),
@@ -119,3 +120,25 @@ def test_the_rule_for_one_lane(monkeypatch: pytest.MonkeyPatch) -> None:
     for kind, which in drawn_cases("rule", 6, 4):
         report_of(kind, which)
     assert min(said[name] for name in ("older", "warps", "racing", "ordered")) > 10, said
+
+
+def test_cells_written_in_some_blocks() -> None:
+    """What is kept of sets of blocks, against a look at their cells."""
+    draw, blocks, cells, said = random.Random("written"), 5, 12, Counter[bool]()
+    memory = np.ones(blocks * cells, np.int16)
+    written, rows = WrittenCells(memory, cells, blocks), memory.reshape(blocks, cells)
+    for _ in range(3000):
+        start = draw.randrange(cells)
+        where = slice(start, draw.randrange(start, cells) + 1)
+        if draw.random() < 0.3:
+            rows[draw.randrange(blocks), where] = 0
+            written.writes += 1
+        elif draw.random() < 0.02:
+            rows[draw.randrange(blocks), where] = 7
+            written.forget()
+        chosen = draw.randrange(1, 1 << blocks)
+        plain = not rows[[row for row in range(blocks) if chosen >> row & 1], where].any()
+        assert not written.known(chosen, where.start, where.stop) or plain
+        assert written.has(chosen, where.start, where.stop) == plain
+        said[plain] += 1
+    assert min(said.values()) > 300, said
