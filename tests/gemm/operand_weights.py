@@ -15,14 +15,15 @@ E2M1 = np.array([sign * x for sign in (1, -1) for x in (0, 0.5, 1, 1.5, 2, 3, 4,
 
 def by_mixed(case: Case) -> np.ndarray:
     """``mixed_matmul`` by a weight with scales: of integers of 4 bits, also with zero points, of 8 bits, or of floats
-    of 4 bits; often with a bias, and with rows of 8-bit floats that have scales."""
+    of 4 or 8 bits; often with a bias, and with rows of 8-bit floats that have scales."""
     rng, dtype = case.rng, case.a.view.dtype
-    m, n, k = (int(rng.choice(sizes)) for sizes in (ROWS, (8, 16, 40, 72), (128, 256, 384)))
+    m, n, k = (int(rng.choice(sizes)) for sizes in (ROWS, (8, 16, 40, 72, 128, 136), (128, 256, 384)))
     group = int(rng.choice([32, 64, 128]))
     rows = np.dtype(ml_dtypes.float8_e4m3fn) if rng.random() < 0.3 else dtype
     case.a, case.d = drawn_array(rng, (m, k), rows), drawn_array(rng, (m, n), np.float32, result=True)
-    kind = str(rng.choice(["int4", "zeros", "int8", "e2m1"]))
-    weight = drawn_array(rng, (n, k // 2 if kind == "e2m1" else k), np.int8)
+    kind = str(rng.choice(["int4", "zeros", "int8", "e2m1", "e4m3"]))
+    elements = np.dtype(ml_dtypes.float8_e4m3fn if kind == "e4m3" else np.int8)
+    weight = drawn_array(rng, (n, k // 2 if kind == "e2m1" else k), elements)
     scales = drawn_array(rng, (n, k // group), np.dtype(np.float32) if rng.random() < 0.5 else dtype)
     scales.view[...] = (np.float32(2) ** np.clip(scales.view.astype(np.float32), -2, 1)).astype(scales.view.dtype)
     scales.before = scales.memory.copy()
@@ -52,7 +53,7 @@ def by_mixed(case: Case) -> np.ndarray:
         case.bias = drawn_array(rng, (n,), dtype)
         case.expected = case.expected + case.bias.view.astype(float)
     points = None if zeros is None else zeros.view
-    prepared = prepare_weight(given, scales.view, points, bits=8 if kind == "int8" else 4)
+    prepared = prepare_weight(given, scales.view, points, bits=8 if kind in ("int8", "e4m3") else 4)
     bias, of_rows = (None if x is None else x.view for x in (case.bias, scale_a))
     return mixed_matmul(case.a.view, prepared, bias, scale_a=of_rows, out=case.d.view)
 
