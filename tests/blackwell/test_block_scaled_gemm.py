@@ -111,14 +111,15 @@ def test_an_operator_of_pytorch() -> None:
     a, scale_a = of(operands[0], torch.float8_e4m3fn), of(operands[2], torch.float8_e8m0fnu)
     b, scale_b = of(operands[1].T, torch.float8_e4m3fn).T, of(operands[3].T, torch.float8_e8m0fnu).T
     bias = torch.arange(64, dtype=torch.float32)
-    module = import_module("tilewright.gemm.operators.torch_block_scaled")
+    module = import_module("tilewright.gemm.operators.torch_block_scaled")  # registers it
     compiled = torch.compile(
         lambda *x: block_scaled_matmul(*x, alpha=0.5, activation="relu", out_dtype=torch.float32) + 1,
         backend="eager",
         fullgraph=True,
     )
     with sim.options(arch="sm_100a"):
-        torch.library.opcheck(module.operator, (a, b, scale_a, scale_b, bias, 0.5), test_utils="test_faketensor")
+        given = a, b, scale_a, scale_b, bias, 0.5
+        torch.library.opcheck(torch.ops.tilewright.block_scaled_matmul, given, test_utils="test_faketensor")
         found = compiled(a, b, scale_a, scale_b, bias)
     np.testing.assert_array_equal(found.numpy(), np.maximum(exact / 2 + np.arange(64), 0) + 1)
     with pytest.raises(ArgumentError, match="block_scaled_matmul has no gradient"):
