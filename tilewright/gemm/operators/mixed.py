@@ -87,10 +87,10 @@ def mixed_matmul(
     the type of ``a``: on sm_90 in registers, elsewhere by a kernel that writes the weight out.
 
     Few rows of 8-bit floats are multiplied as Float16, which has all of them, so that they are as exact as above. On
-    sm_90 more rows are multiplied as they are, at the rate of 8 bits, by numbers of 4 bits or Float8E4M3FN, which
-    become Float8E4M3FN without a rounding: the sums of a group have the bits that the tensor cores keep of 8-bit floats
+    sm_90 more rows are multiplied as they are, by wgmma, with numbers of 4 bits or Float8E4M3FN, which become
+    Float8E4M3FN without a rounding: the sums of a group have the bits that the tensor cores keep of 8-bit floats
     (14), and are multiplied by its scale and added to the others in float32. Otherwise the rows become BFloat16, or
-    Float16 where the scales of the weight are, at the rate of 16 bits.
+    Float16 where the scales of the weight are.
 
     Args:
         a: (..., K) of Float16, BFloat16, Float8E4M3FN or Float8E5M2.
