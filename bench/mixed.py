@@ -55,6 +55,13 @@ WGMMA_SIZES = {
 }
 """By the most rows: rows of the weight and of A in a tile, blocks that share rows of A, blocks that share k tiles."""
 
+NARROW_SIZES = {
+    64: [(128, 64, 1, 1), (64, 64, 1, 1), (128, 64, 1, 2), (64, 64, 1, 2), (192, 64, 1, 1)],
+    256: [(128, 128, 1, 1), (128, 128, 1, 2), (64, 128, 1, 1), (128, 64, 1, 1), (192, 64, 1, 1), (64, 64, 1, 1)],
+    4096: [(128, 192, 1, 1), (128, 192, 2, 1), (128, 176, 2, 1), (128, 128, 2, 1), (192, 112, 2, 1), (64, 192, 1, 1)],
+}
+"""The same for rows of 8 bits."""
+
 
 @dataclass
 class Operands:
@@ -142,7 +149,8 @@ def sides_of(x: Operands, kind: str, sizes: bool) -> dict[str, Any]:
         for size in next(found for rows, found in SIZES.items() if m <= rows) if sizes and kind == "int4" else []:
             sides["columns {}, stages {}, warps {}, blocks {}".format(*size)] = lambda x, size=size: few_rows(x, *size)
     if sizes and m >= 16:
-        for tile in next(found for rows, found in WGMMA_SIZES.items() if m <= rows):
+        known = WGMMA_SIZES if x.dense_8 is None else NARROW_SIZES
+        for tile in next(found for rows, found in known.items() if m <= rows):
             sides["wgmma {} x {}, cluster {}, slices {}".format(*tile)] = lambda x, tile=tile: by_wgmma(x, tile)
     return sides
 

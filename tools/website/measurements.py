@@ -84,7 +84,7 @@ SUBJECTS = {
                 "of PyTorch",
             ),
         },
-        ("scaled-fp8", "4-bits", "scales-of-blocks", "scales-of-rows", "weights-in-registers"),
+        ("scaled-fp8", "4-bits", "scales-of-blocks", "scales-of-rows", "weights-in-registers", "rows-of-8-bits"),
     ),
     "ampere": Subject(
         "Products by mma.sync",
