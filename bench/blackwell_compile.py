@@ -118,7 +118,7 @@ def jobs(every_size: bool) -> Iterator[Job]:
                         continue
                     yield Job(name, how, arch, config, partial(stage, config, how))
             groups = [size for size in entry.sizes if entry.family.grouped.fits(size)]
-            for config in distinct(groups) if every_size else groups[:1]:
+            for config in distinct(groups) if every_size else usual(groups):
                 for how in ("data_parallel", "stream_k"):
                     if how == "data_parallel" or entry.family.grouped.shares(config):
                         make = partial(grouped, entry.only(config), arch, how)
@@ -135,6 +135,14 @@ def jobs(every_size: bool) -> Iterator[Job]:
             for config in distinct(groups) if every_size else groups[:1]:
                 make = partial(block_scaled_groups, entry.only(config), (a, b, factor), arch)
                 yield Job(name, "groups data_parallel", arch, config, make)
+
+
+def usual(sizes: Any) -> list[Any]:
+    """The first size by single blocks, and the first by pairs."""
+    found: dict[int, Any] = {}
+    for size in sizes:
+        found.setdefault(getattr(size, "ctas", 1), size)
+    return list(found.values())
 
 
 def distinct(sizes: Any) -> list[Any]:
