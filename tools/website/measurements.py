@@ -10,6 +10,8 @@ from pathlib import Path
 from tools.chart import Bar, BarChart
 from tools.speed import BEHIND, BEHIND_BF16, H100, HOPPER, LIBRARY, OURS, SCALED, SHAPES, UNALIGNED, Row, chart, stored
 
+LAST_BEHIND = "gemm_library_behind_small_h200_2026-11-28"
+"""The newest run behind a small kernel, which has one type of each set."""
 ROOT = Path(__file__).parents[2]
 NOTES = ROOT / "bench" / "notes"
 HEADING = re.compile(r"^# (.*)$", re.MULTILINE)
@@ -25,10 +27,10 @@ class Subject:
     notes: tuple[str, ...]
 
 
-def _behind(shapes: str, name: str) -> tuple[Row, ...]:
+def _behind(shapes: str, name: str, fp16: str = BEHIND, bf16: str = LAST_BEHIND) -> tuple[Row, ...]:
     return tuple(
-        Row(f"{name}, {dtype}", file, {"kernel": "tilewright", "set": shapes})
-        for dtype, file in (("fp16", BEHIND), ("bf16", BEHIND_BF16))
+        Row(f"{name}, {shown}", file, {"kernel": "tilewright", "set": shapes, "dtype": dtype})
+        for shown, dtype, file in (("fp16", "f16", fp16), ("bf16", "bf16", bf16))
     )
 
 
@@ -59,7 +61,8 @@ SUBJECTS = {
                 Row("24 unaligned, fp16", UNALIGNED, {**OURS, "set": "unaligned"}),
             ), "of cuBLAS"),
             "behind a small kernel, one H200": ((
-                *_behind("large", "8 large"), *_behind("decode", "6 decode"), *_behind("streamk_random", "64 random"),
+                *_behind("large", "8 large"), *_behind("decode", "6 decode"),
+                *_behind("streamk_random", "64 random", LAST_BEHIND, BEHIND_BF16),
             ), "of cuBLAS"),
             "in a row, one H100": (tuple(
                 Row(f"{name}, fp16", H100, {**OURS, "set": which})
@@ -68,7 +71,7 @@ SUBJECTS = {
             ), "of cuBLAS"),
         },
         ("hopper", "h100", "small-and-long", "ping-pong", "dependent-launch", "split-k", "model-of-the-choice",
-         "loads-or", "behind-other", "first-microseconds", "small-products-again"),
+         "loads-or", "behind-other", "first-microseconds", "small-products-again", "set-up-of-small"),
     ),
     "narrow": Subject(
         "8-bit and 4-bit operands",
