@@ -155,7 +155,11 @@ class Races(Checker):
         number = self.plain_loads.get(id(group.lanes.op))
         if number is None or self.order.landing:
             return False
-        loads = [(number, SimilarLoads(pointer, (0,), access.nbytes, None)) for pointer in pointers]
+        by_root: dict[Any, tuple[Any, list[int]]] = {}
+        for pointer in pointers:
+            first, distances = by_root.setdefault(pointer.root, (pointer, []))
+            distances.append(pointer.add - first.add)
+        loads = [(number, SimilarLoads(*where, access.nbytes, None)) for where in by_root.values()]
         return self._keep_loads(group, span_of(pointers, access.nbytes), loads)
 
     def loaded(self, group: Group, pointer: Any, access: Any, copies: Sequence[tuple[Op, tuple[int, ...]]]) -> None:

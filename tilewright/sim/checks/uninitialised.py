@@ -166,8 +166,6 @@ class Uninitialised(RegisterOrigins):
         values: Callable[[int], Any],
     ) -> None:
         if isinstance(buffer, SharedBuffer):
-            if self._again(group, (access.nbytes, *[(p.root, p.add) for p in pointers])):
-                return
             if self._changes_nothing(verb, group, span_of(pointers, access.nbytes), access):
                 return
         elif not self.arrays:
