@@ -222,7 +222,7 @@ class Clocks:
         return known[1:]
 
     def all_floors(self) -> tuple[int, int]:
-        """The same for all warps of the wave."""
+        """As :meth:`floors`, of what is known to all warps of the wave."""
         return int(self.floor.min()), 0 if self.copies is None else int(self.clocks[:, self.copies].min())
 
     # -- whole warps ---------------------------------------------------------------------------------------------------
@@ -296,7 +296,8 @@ class Clocks:
         self.unfinished[warps, agent] |= np.any(some, axis=-1)
 
     def issue_by_lanes(self, warps: Array, lanes: Array, agent: int) -> Array:
-        """The same of single lanes, each of its warp; of which of them it is the first in this group."""
+        """Single lanes, each of its warp, hand something to the agent. Says of which lanes it is the first in the open
+        group."""
         issued, opened = self.issued[agent], self.open[warps, agent]
         first: Array = issued[warps, lanes] != opened
         if first.any():

@@ -109,8 +109,9 @@ class PendingAccesses:
                 self.clear = []
 
     def add_similar_reads(self, reach: Reach, acting: Accessors, number: int) -> bool:
-        """The same of reads by an agent. Invariant: what acts now is of the same warps and groups, and knew at its
-        issue what that one knew of which :meth:`cannot_race` has found these bytes clear, with no write since."""
+        """Take reads by an agent, if they are plainly like those before. Invariant: what acts now is of the same warps
+        and groups, and knew at its issue what that one knew of which :meth:`cannot_race` has found these bytes clear,
+        with no write since."""
         before = self.agent_reads.get(_who_reads(reach, acting))
         if before is None or before.moment != (self.changes, *_known_at_issue(acting)):
             return False

@@ -151,7 +151,7 @@ class Races(Checker):
         return self._keep_loads(group, span_at(pointer, distances, access.nbytes), loads)
 
     def _all_like_those_before(self, group: Group, pointers: Sequence[Any], access: Any) -> bool:
-        """The same of loads by all lanes through several pointers."""
+        """Whether loads by all lanes through several pointers are like those before; then they are kept."""
         number = self.plain_loads.get(id(group.lanes.op))
         if number is None or self.order.landing:
             return False
@@ -182,7 +182,7 @@ class Races(Checker):
         return taken
 
     def _ops_like_those_before(self, group: Group, pointer: Any, access: Any, copies: Sequence[Any]) -> bool:
-        """The same of loads by all lanes that several ops make."""
+        """Whether loads by all lanes that several ops make are like those before; then they are kept."""
         numbers = [self.plain_loads.get(id(op)) for op, _ in copies]
         if None in numbers or self.order.landing:
             return False

@@ -36,8 +36,8 @@ class Ranges(NamedTuple):
 
 class Reach:
     """``low`` to ``high``: bytes from the start of each block that has its bit in ``blocks`` (-1: of any, through
-    addresses in other blocks of the cluster). ``bytes``: how many are
-    surely reached, ``dense``: all of them."""
+    addresses in other blocks of the cluster). ``bytes``: how many of them are certainly reached; ``dense``: whether all
+    are."""
 
     __slots__ = ("low", "high", "blocks", "dense", "bytes", "_ranges", "_lines")
 
@@ -146,7 +146,7 @@ class Threads(Reach):
         return Ranges(acting, first, last, self._block(acting, self.group.warps))
 
     def offsets(self) -> Array:
-        """Of the active lanes, as accesses name them."""
+        """The offsets of the active lanes, as an access names them."""
         if self.off is not None:
             return self.off
         off = np.asarray(self.pointer.off, np.int64)
@@ -317,7 +317,7 @@ def span_of(pointers: Sequence[Any], nbytes: int) -> tuple[int, int]:
 
 
 def span_at(pointer: Any, distances: Sequence[int], nbytes: int) -> tuple[int, int]:
-    """The same of accesses at these distances from one pointer."""
+    """From where to where accesses at these distances from one pointer reach in shared memory."""
     (low, high, _), add = pointer.root.range, pointer.add
     return low + add + min(distances), high + add + max(distances) + nbytes
 

@@ -22,7 +22,8 @@ RecordedAccess = tuple[int, Any, "Accessors"]  # number of the site; Reach or Si
 
 
 class SimilarLoads(NamedTuple):
-    """Loads of ``nbytes`` by threads at each of these distances from a pointer, whose cells nobody may ever ask for."""
+    """Loads of ``nbytes`` by threads at each of these distances from a pointer. Their cells are computed only when they
+    are asked for, which mostly does not happen."""
 
     pointer: Any
     distances: Sequence[int]
@@ -86,7 +87,7 @@ class AccessRecord:
         self.parts.append(part)
 
     def accepts(self, reach: Reach, acting: Accessors, load: bool, moment: Any) -> bool:
-        """Whether one more access may be added. Invariant: a record tells of its accesses only what holds for all of
+        """Whether one more access may be added. Invariant: a record says of its accesses only what holds for all of
         them (the range of bytes, the greatest clocks), so that it says "apart" less often than each of them would."""
         if self.load != load or self.kind != acting.kind or self.parts is None or len(self.parts) >= PARTS:
             return False
@@ -122,7 +123,8 @@ class AccessRecord:
         return self.bytes >= (self.high - self.low) * self.blocks.bit_count()
 
     def happened_before_by_warp(self, acting: Accessors, ours: Ranges) -> bool:
-        """The same as ``before``, where only warps count that reach the same bytes. ``ours``: of those who act now."""
+        """Whether all of it happened before what is done now, where only warps count that reach the same bytes.
+        ``ours``: the ranges of the warps that act now."""
         theirs = self.ranges()
         if theirs is not None:
             return acting.know_by_warp(theirs, ours)

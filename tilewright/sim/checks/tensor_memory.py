@@ -145,7 +145,7 @@ class TensorMemoryOrder(Checker):
         return found
 
     def _sides(self, wave: Wave, warp: int) -> dict[int, _Side]:
-        """Of the warps of a cluster, which alone reach its blocks' tensor memory."""
+        """The sides of all warps of the warp's cluster. No others reach the tensor memory of its blocks."""
         return self.sides.setdefault((wave, int(self.order.waves[wave].cluster[warp])), {})
 
     # -- fences and commits --------------------------------------------------------------------------------------------
