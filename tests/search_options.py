@@ -41,7 +41,7 @@ def in_processes(options: argparse.Namespace, judge: Callable[[int], Any]) -> It
             if time.monotonic() > end:
                 break
     except TimeoutError:
-        print(f"no case ended in time any more; open is {min(cases)} among others", flush=True)
+        print(f"no case ended in time any more; open is {min(cases.values())} among others", flush=True)
     pool.shutdown(wait=False, cancel_futures=True)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 import tilewright as cutlass
 import tilewright.cute as cute
+from tests.machines import on_gpu
 from tilewright import utils
 from tilewright.cute.nvgpu import cpasync
 from tilewright.cute.runtime import from_dlpack
@@ -146,8 +147,8 @@ class DrawnCopy:
         count, elements = size(tiles.shape[1]), size(tiles.shape[0])
         return np.array([[offset(i, t) for i in range(elements)] for t in range(count)])
 
-    def run(self) -> str:
-        """``exact``, ``wrong``, ``skipped``, or the error that refuses the copy."""
+    def run(self, device: str = "cpu") -> str:
+        """``exact``, ``wrong``, ``skipped``, or the error that refuses the copy; ``device`` may be "cuda"."""
         try:
             offsets = self.offsets()
         except LayoutError as error:
@@ -172,10 +173,13 @@ class DrawnCopy:
         leaves = [(x, k) for t, k in zip((self.shape, self.stride), self.known, strict=True) for x, k in pairs(t, k)]
         numbers = [cutlass.Int32(x) for x, known in leaves if not known]
         self.count, self.elements = offsets.shape
+        there = [memory, tiles] if device == "cpu" else [on_gpu(memory), on_gpu(tiles)]
         try:
-            CopyTiles(self)(from_dlpack(memory, assumed_align=16), numbers, from_dlpack(tiles, assumed_align=16))
+            CopyTiles(self)(from_dlpack(there[0], assumed_align=16), numbers, from_dlpack(there[1], assumed_align=16))
         except TilewrightError as error:
             return f"refused: {type(error).__name__}: {error}"
+        if device != "cpu":
+            memory[:], tiles[:] = (x.cpu().numpy() for x in there)
         same = np.array_equal(memory, want_memory) and np.array_equal(tiles, want_tiles)
         return "exact" if same else "wrong"
 

@@ -1,12 +1,14 @@
 """TMA copies of drawn layouts are exact, or refused with an error of ours.
 
-``python -m tests.hopper.test_drawn_tma FIRST STOP`` searches further and counts.
+``python -m tests.hopper.test_drawn_tma --cases 1000 --jobs 2`` searches further and counts; ``--device cuda`` on
+the GPU.
 """
 
 from __future__ import annotations
 
+import argparse
 import collections
-import sys
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ import pytest
 import tilewright as cutlass
 from tests.hopper.drawn_tma import DrawnCopy, aligned
 from tests.hopper.tma_programs import Through
+from tests.search_options import add_options, in_processes, leave
 from tilewright import cute
 from tilewright.cute.nvgpu import cpasync
 from tilewright.cute.runtime import from_dlpack
@@ -41,11 +44,16 @@ def test_drawn_copies_are_exact_or_refused() -> None:
     assert counts["exact"] >= 6  # the draw is not all refusals
 
 
-@pytest.mark.parametrize("seed", [71, 144, 173, 233, 290])
+@pytest.mark.parametrize("seed", [71, 144, 173, 233, 290, 5058])
 def test_copies_that_gave_other_elements(seed: int) -> None:
     """An extent that is not a whole number of copied elements; a ragged mode inside a merged one, whose end TMA did not
-    see; a shared-memory layout with two elements at one address."""
+    see; a shared-memory layout with two elements at one address; a ragged mode of stride 0, whose end nothing saw."""
     counted(range(seed, seed + 1))
+
+
+@pytest.mark.gpu
+def test_drawn_copies_on_a_gpu() -> None:
+    assert [found for seed in range(40) if (found := verdict(seed, "cuda")).startswith("wrong")] == []
 
 
 def test_strides_that_only_the_launch_knows() -> None:
@@ -98,5 +106,27 @@ def test_refusals(text: str, shape: Any, stride: Any, tile: Any, smem: Any, opti
         make(from_dlpack(aligned(256, np.float16), assumed_align=16), [cutlass.Int32(d) for d in steps])
 
 
+def verdict(seed: int, device: str) -> str:
+    case = DrawnCopy(seed)
+    try:
+        found = case.run(device)
+    except Exception as error:
+        return f"wrong: {case} ends in {error!r}"
+    return f"wrong: {case}" if found == "wrong" else found.partition(":")[0]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    add_options(parser, devices=True)
+    options = parser.parse_args()
+    counts: collections.Counter[str] = collections.Counter()
+    for _, found in in_processes(options, partial(verdict, device=options.device)):
+        counts[found.partition(":")[0]] += 1
+        if found.startswith("wrong"):
+            print(found[:600], flush=True)
+    print(dict(counts))
+    return 1 if counts["wrong"] else 0
+
+
 if __name__ == "__main__":
-    print(dict(counted(range(int(sys.argv[1]), int(sys.argv[2])))))
+    leave(main())

@@ -99,7 +99,7 @@ class TmaPlan:
         shapes, strides = list(box.shape), list(box.stride)
         inside = set(flatten_to_tuple(box.stride))
         for s, d, e in self._leaves():
-            if not self._idle(s, d) and e not in inside:
+            if not self._idle(s, d, e) and e not in inside:
                 shapes.append(1)
                 strides.append(e)
         if len(shapes) >= RANK:  # the hardware has five modes: the last takes all that is left
@@ -167,10 +167,9 @@ class TmaPlan:
         identity = make_identity_layout(self.gmem.shape).stride
         return list(zip(*map(flatten_to_tuple, (self.gmem.shape, self.gmem.stride, identity)), strict=True))
 
-    @staticmethod
-    def _idle(s: Any, d: Any) -> bool:
-        """A mode that is known to lead nowhere."""
-        return (isinstance(s, int) and s == 1) or (isinstance(d, int) and d == 0)
+    def _idle(self, s: Any, d: Any, e: Any) -> bool:
+        """A mode that is known to lead nowhere: one of stride 0 does, unless tiles reach past its end."""
+        return (isinstance(s, int) and s == 1) or (isinstance(d, int) and d == 0 and not self._ragged(e))
 
     def _in_elements(self, d: Any) -> Any:
         """A stride in copied elements."""
@@ -276,7 +275,7 @@ class TmaPlan:
         found = {e: j for j in reversed(range(len(self.basis))) for e in self.steps(j)}
 
         def step(s: Any, d: Any, e: Any) -> Any:
-            if self._idle(s, d):
+            if self._idle(s, d, e):
                 return 0
             j = found[e]
             if j == 0:
