@@ -313,8 +313,10 @@ MultistageGemm_kernel(float* mA, int mA_shape0, int mA_shape1, int mA_stride0, i
   const bool t_76 = tw::add(t_65, 67) < mD_shape0;
   inside[14] = t_76 && t_68;
   inside[15] = t_76 && t_69;
-  #pragma unroll
-  for (int e = 0; e < 64; ++e) acc[e] = acc[e] * function_alpha;
+  if (function_alpha != 1.0f) {
+    #pragma unroll
+    for (int e = 0; e < 64; ++e) acc[e] = acc[e] * function_alpha;
+  }
   if (function_beta != 0.0f) {
     alignas(16) float source[64];
     #pragma unroll

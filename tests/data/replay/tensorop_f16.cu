@@ -322,8 +322,10 @@ MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0,
   inside[15] = tw::add(t_94, 120) < mD_shape0 && t_95;
   const int t_96 = tidx_1 % 32;
   const int t_97 = t_96 % 4 * 2 + t_96 / 4 * 64 + (tidx_1 / 32 % 2 * 1024 + tidx_1 / 64 * 8);
-  #pragma unroll
-  for (int e = 0; e < 128; ++e) acc[e] = acc[e] * function_alpha;
+  if (function_alpha != 1.0f) {
+    #pragma unroll
+    for (int e = 0; e < 128; ++e) acc[e] = acc[e] * function_alpha;
+  }
   if (function_beta != 0.0f) {
     alignas(16) tw::f16 vectors[128];
     #pragma unroll

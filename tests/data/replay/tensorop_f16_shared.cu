@@ -460,8 +460,10 @@ MultistageGemm_kernel(tw::f16* mA, int mA_shape0, int mA_shape1, int mA_stride0,
       inside[7] = tw::add(t_113, 112) < mD_shape0 && t_114;
       const int t_115 = tidx_1 % 32;
       const int t_116 = t_115 % 4 * 2 + t_115 / 4 * 64 + (tidx_1 / 32 % 2 * 1024 + tidx_1 / 64 * 8);
-      #pragma unroll
-      for (int e = 0; e < 64; ++e) acc[e] = acc[e] * function_alpha;
+      if (function_alpha != 1.0f) {
+        #pragma unroll
+        for (int e = 0; e < 64; ++e) acc[e] = acc[e] * function_alpha;
+      }
       if (function_beta != 0.0f) {
         alignas(16) tw::f16 vectors[64];
         #pragma unroll

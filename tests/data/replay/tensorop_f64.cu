@@ -357,8 +357,10 @@ MultistageGemm_kernel(double* mA, int mA_shape0, int mA_shape1, int mA_stride0, 
   inside[14] = tw::add(t_102, 56) < mD_shape0 && t_103;
   inside[15] = tw::add(t_102, 60) < mD_shape0 && t_103;
   const int t_104 = t_96 % 4 * 2 + t_96 / 4 * 16 + (t_97 % 2 * 128 + tidx_1 / 64 * 8);
-  #pragma unroll
-  for (int e = 0; e < 32; ++e) acc[e] = acc[e] * function_alpha;
+  if (function_alpha != 1.0) {
+    #pragma unroll
+    for (int e = 0; e < 32; ++e) acc[e] = acc[e] * function_alpha;
+  }
   if (function_beta != 0.0) {
     alignas(16) double vectors[32];
     #pragma unroll

@@ -341,8 +341,10 @@ MultistageGemm_kernel(int8_t* mA, int mA_shape0, int mA_shape1, int mA_stride0, 
   inside[30] = tw::add(t_103, 120) < mD_shape0 && t_104;
   inside[31] = tw::add(t_103, 124) < mD_shape0 && t_104;
   const int t_105 = t_97 % 4 * 2 + t_97 / 4 * 32 + (t_98 % 2 * 512 + tidx_1 / 64 * 8);
-  #pragma unroll
-  for (int e = 0; e < 128; ++e) acc[e] = tw::multiply(acc[e], function_alpha);
+  if (function_alpha != 1) {
+    #pragma unroll
+    for (int e = 0; e < 128; ++e) acc[e] = tw::multiply(acc[e], function_alpha);
+  }
   if (function_beta != 0) {
     alignas(16) int32_t vectors[128];
     #pragma unroll
