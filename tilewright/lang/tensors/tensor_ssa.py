@@ -6,9 +6,7 @@ tensor's 1-D coordinates. A TensorSSA is immutable; a tensor's ``load()`` makes 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from tilewright.errors import ConstraintError, explained
@@ -30,32 +28,12 @@ from tilewright.lang.numbers.numeric import (
     unwrap,
     wrap,
 )
+from tilewright.lang.tensors.tensor_reduction import ReductionOp as ReductionOp
+from tilewright.lang.tensors.tensor_reduction import as_vector, first_operand, neutral, reduction_kind
 from tilewright.lang.tensors.tensor_shapes import broadcast_picks, broadcast_shape, joined, reduction_groups, rescaled
 from tilewright.layout.text import format_tree
 from tilewright.layout.tuples import as_int_tuple, flatten_to_tuple, product
 from tilewright.location_keywords import takes_location
-
-
-class ReductionOp(Enum):
-    """How :meth:`TensorSSA.reduce` combines two elements.
-
-    >>> from tilewright import cute
-    >>> from tilewright.testing import per_thread
-    >>> def greatest(t, p):
-    ...     return cute.make_tensor(p + 3 * t, 3).load().reduce(cute.ReductionOp.MAX, 0, 0)
-    >>> per_thread(greatest, 2, memory=[1, 5, 2, 9, 4, 8])[0]
-    [5, 9]
-    """
-
-    ADD = "add"
-    MUL = "mul"
-    MAX = "max"
-    MIN = "min"
-    INC = "inc"
-    DEC = "dec"
-    AND = "and"
-    OR = "or"
-    XOR = "xor"
 
 
 @takes_location
@@ -262,7 +240,7 @@ class TensorSSA:
 
         The folding order is by 1-D coordinate, so that results are the same on every machine.
         """
-        kind = _reduction_kind(op)
+        kind = reduction_kind(op)
         groups, shape = reduction_groups(self.shape, reduction_profile)
         value = (
             self
@@ -270,10 +248,10 @@ class TensorSSA:
             else self.to(class_of(promote.arithmetic(self.dtype.ir_type)))
         )
         if init_val is None:
-            init_val = _neutral(kind, value.dtype)
-        start = _start(init_val, value.dtype, kind)
+            init_val = neutral(kind, value.dtype)
+        start = first_operand(init_val, value.dtype, kind)
         result = Builder.current().reduce(value.value, kind, groups, start)
-        return wrap(result) if shape is None else TensorSSA(_as_vector(result, len(groups)), shape, value.dtype)
+        return wrap(result) if shape is None else TensorSSA(as_vector(result, len(groups)), shape, value.dtype)
 
     def any(self) -> Any:
         return any_(self)
@@ -338,35 +316,6 @@ def broadcast_operand(x: Any, cls: Any, shape: Any) -> Value:
     if isinstance(x, TensorSSA):
         return x.to(cls).broadcast_to(shape).value
     return Builder.current().splat(cls(x).ir_value(), int(product(shape)))
-
-
-def _reduction_kind(op: Any) -> str:
-    kind = op.value if isinstance(op, ReductionOp) else str(op).lower()
-    if kind not in ("add", "mul", "max", "min"):
-        raise ConstraintError(f"reduce: {op} is not one of ADD, MUL, MAX, MIN")
-    return kind
-
-
-def _neutral(kind: str, dtype: Any) -> Any:
-    if kind in ("add", "mul"):
-        return 0 if kind == "add" else 1
-    if dtype.is_float:
-        return -math.inf if kind == "max" else math.inf
-    return dtype.min if kind == "max" else dtype.max
-
-
-def _start(init: Any, dtype: Any, kind: str) -> Value | None:
-    """The first operand of the fold; None where it changes nothing."""
-    number = as_numeric(init)
-    if number.is_static and number.value == _neutral(kind, dtype) and kind != "add":
-        return None
-    if number.is_static and number.value == 0 and kind == "add":
-        return None
-    return dtype(number).ir_value()
-
-
-def _as_vector(result: Value, count: int) -> Value:
-    return result if isinstance(result.type, VecType) or count > 1 else Builder.current().build([result])
 
 
 # -- making and choosing -------------------------------------------------------------------------------------------
