@@ -33,7 +33,7 @@ MODULES = [
     "tilewright.sim",
 ]
 # Any number of numbers, layouts, trees, things to print, or the arguments of another function (a subclass's).
-ANY_NUMBER = {"block_copy", 
+ANY_NUMBER = {"block_copy", "filter_tuple",
     "max", "min", "range", "range_constexpr", "range_dynamic", "Layout.compose", "Layout.with_shape",
     "ComposedLayout.compose",
     "ComposedLayout.with_shape", "Tensor.compose", "TensorSSA.map", "compile", "make_tile", "printf", "transform_apply",
