@@ -10,6 +10,7 @@ from tilewright import cute
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ConstraintError
 from tilewright.lang.numbers.numeric import BFloat16, Boolean, Float16, Float32, Int8, Int32
+from tilewright.testing import per_thread
 
 RNG = np.random.default_rng(0)
 
@@ -132,3 +133,10 @@ def test_shapes_that_do_not_fit(stage) -> None:
         bool(cute.full((3,), 1.0) > 0)
     with pytest.raises(ConstraintError, match="profile"):
         cute.full((3, 2), 1.0).reduce(cute.ReductionOp.ADD, 0.0, (None, 1, 1))
+
+
+@pytest.mark.parametrize("first", [1000, 0.5, float("inf")])
+def test_a_fold_begins_with_a_number_of_its_type(first: float) -> None:
+    """1000 wrapped, and 0.5 was 0."""
+    with pytest.raises(ConstraintError, match=f"reduce: Int8 does not hold the first operand {first}"):
+        per_thread(lambda t: cute.full(4, t, cutlass.Int8).reduce(cute.ReductionOp.ADD, first), 1)

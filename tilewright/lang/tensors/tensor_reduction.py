@@ -10,6 +10,7 @@ from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.types import VecType
+from tilewright.lang.numbers import promote
 from tilewright.lang.numbers.numeric import as_numeric
 
 
@@ -59,6 +60,8 @@ def first_operand(init: Any, dtype: Any, kind: str) -> Value | None:
         return None
     if number.is_static and number.value == 0 and kind == "add":
         return None
+    if number.is_static and dtype.is_integer and not promote.holds(dtype.ir_type, number.value):
+        raise ConstraintError(f"reduce: {dtype.__name__} does not hold the first operand {number.value}")
     return dtype(number).ir_value()
 
 
