@@ -9,7 +9,7 @@ import pytest
 
 import tilewright as cutlass
 from tests.machines import MACHINES, OnMachine
-from tilewright import Float32, Int32, Int64, Int128, Uint32, Uint128, cute, utils
+from tilewright import Float32, Int32, Int64, Int128, Uint32, Uint64, Uint128, cute, sim, utils
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ConstraintError, TilewrightError
 from tilewright.testing import per_thread
@@ -266,3 +266,48 @@ def test_numbers_for_another_block_need_their_alignment() -> None:
         per_thread(stored, 1)
     with pytest.raises(ConstraintError, match="1, 2 or 4 numbers"):
         per_thread(lambda t: arch.store_async_dsmem(arch.alloc_smem(Int32, 8), (t, t, t), None, 0), 1)
+
+
+@MACHINES
+@pytest.mark.parametrize("kind", [Int64, Uint64])
+def test_upper_halves_of_products_of_64_bits(machine: OnMachine, kind: Any) -> None:
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor, out: cute.Tensor) -> None:
+        t, _, _ = arch.thread_idx()
+        out[t] = arch.mul_hi(x[t], y[t])
+
+    @cute.jit
+    def host(x: cute.Tensor, y: cute.Tensor, out: cute.Tensor) -> None:
+        kernel(x, y, out).launch(grid=(1, 1, 1), block=(64, 1, 1))
+
+    dtype = np.dtype(np.int64 if kind is Int64 else np.uint64)
+    x, y = np.random.default_rng(7).integers(0, 1 << 64, (2, 64), np.uint64).view(dtype)
+    ends = [0, 1, np.iinfo(dtype).max, np.iinfo(dtype).min]
+    x[:16], y[:16] = np.repeat(np.array(ends, dtype), 4), np.tile(np.array(ends, dtype), 4)
+    out = np.zeros(64, dtype)
+    machine.run(host, x, y, out)
+    assert out.tolist() == [int(a) * int(b) >> 64 for a, b in zip(x, y, strict=True)]
+
+
+def test_registers_of_a_launch() -> None:
+    @cute.kernel
+    def kernel(out: cute.Tensor) -> None:
+        block, _, _ = arch.block_idx()
+        arch.alloc_smem(Int32, 40)
+        out[block, 0], out[block, 1] = arch.total_smem_size(), arch.aggr_smem_size()
+        out[block, 2], out[block, 3] = arch.nsmid() - arch.smid(), arch.nwarpid()
+        out[block, 4] = arch.gridid().to(Int32)
+
+    @cute.jit
+    def host(out: cute.Tensor) -> None:
+        kernel(out).launch(grid=(3, 1, 1), block=(1, 1, 1))
+
+    first, second = np.zeros((2, 3, 5), np.int32)
+    with sim.options(arch="sm_89"):
+        host(first)
+    host(second)
+    assert first[:, :4].tolist() == [[256, 1280, 3 - i, 48] for i in range(3)] and second[0, 3] == 64
+    assert (first[:, 4] == first[0, 4]).all() and (second[:, 4] == second[0, 4]).all()
+    assert first[0, 4] < second[0, 4]
+    program = cute.compile(host, first)
+    assert cutlass.cuda.compile(program.kernels[0], "sm_90a").spills == 0

@@ -407,7 +407,7 @@ def test_constraints_are_checked(text: str, constraints: str, why: str) -> None:
 @pytest.mark.parametrize(
     "text",
     ["add.s32 $0, t, 1;", "add.s32 $0, $1, %laneid;", "{ .reg .b32 t; add.s32 $0, t, 1; }", "L: bra L;"]
-    + ["mov.u32 $0, %nsmid;", "mov.u32 $0, %other;"],
+    + ["mov.u32 $0, %pm0;", "mov.u32 $0, %other;"],
 )
 def test_texts_that_cannot_run(text: str) -> None:
     with pytest.raises(Exception, match="inline PTX"):

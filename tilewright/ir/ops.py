@@ -53,6 +53,8 @@ SREGS = frozenset(
     ]
     + ["laneid", "warpid", "cluster_ctarank", "cluster_nctarank", "smid", "clock", "dynamic_smem_size"]
 )
+OF_LAUNCHES = frozenset(("nsmid", "nwarpid", "gridid", "total_smem_size", "aggr_smem_size"))
+"""Special registers that inline PTX alone reads, one value in a launch."""
 REDUCTIONS = frozenset(("add", "mul", "max", "min"))
 PURE = ELEMENTWISE | frozenset(
     "select cast bitcast vec.build vec.splat vec.extract vec.shuffle vec.concat vec.reduce ptr.add ptr.cast ptr.toint "

@@ -18,6 +18,7 @@ MOST_BLOCK = (1024, 1024, 64)
 MOST_GRID = ((1 << 31) - 1, 65535, 65535)
 REGISTERS = 65536  # of a multiprocessor
 SMEM_RESERVED = 1024  # bytes that the system keeps for each block
+SMEM_UNIT = 128  # bytes; what a block has is a multiple
 
 
 class Multiprocessor(NamedTuple):

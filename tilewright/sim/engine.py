@@ -12,6 +12,7 @@ Read on in ``Launch.run``: ``_pick`` chooses a group, ``_turn`` runs it, ``_unbl
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 from collections.abc import Callable
@@ -43,6 +44,7 @@ from tilewright.sim.wave import TAGS, Wave
 STILL = 16  # rounds in which every loop runs an iteration without a change before the launch counts as hung
 STUCK = 4000  # rounds in which every loop only reads memory, but changes its own values
 LOOPS = ("for", "while")
+_NUMBERS = itertools.count(1)  # of launches, %gridid
 ADMIT = 4  # such rounds before blocks beyond the lane budget are started
 
 
@@ -64,8 +66,9 @@ class Launch:
         events: Events | None = None,
     ) -> None:
         self.program, self.config = program, config
-        self.geometry = Geometry(config)
-        self.smem = smem
+        self.geometry: Geometry = Geometry(config)
+        self.smem: int = smem
+        self.number: int = next(_NUMBERS)
         self.integers = integers
         self.space = space
         self.options = options

@@ -8,11 +8,13 @@ read again.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilewright.ir.target import WARP
+from tilewright.ir.target import SMEM_RESERVED, SMEM_UNIT, WARP, architecture, assumed_architecture
 from tilewright.sim.agents import CommitQueues
 from tilewright.sim.held import FragmentRows, move
 from tilewright.sim.lanes import GroupLanes
@@ -20,10 +22,28 @@ from tilewright.sim.offsets import Offsets
 from tilewright.sim.values import MASK, join_rows, take_rows
 
 if TYPE_CHECKING:
-    from tilewright.sim.engine import Wave
+    from tilewright.sim.engine import Launch, Wave
     from tilewright.sim.program import Program
 
 
+def _total(launch: Launch) -> int:
+    return -(-launch.smem // SMEM_UNIT) * SMEM_UNIT
+
+
+def _most_warps(launch: Launch) -> int:
+    arch = launch.options.arch
+    return (architecture(arch, bare=True) if arch else assumed_architecture()).multiprocessor.warps
+
+
+OF_LAUNCH: dict[str, Callable[[Launch], int]] = {
+    "dynamic_smem_size": lambda launch: launch.smem,
+    "total_smem_size": _total,
+    "aggr_smem_size": lambda launch: _total(launch) + SMEM_RESERVED,
+    "nsmid": lambda launch: math.prod(launch.geometry.grid),  # each resident block has a multiprocessor
+    "nwarpid": _most_warps,
+    "gridid": lambda launch: launch.number,
+}
+"""Special registers that have one value in a launch."""
 MOVES = 8  # arrays of offsets that a group remembers: the copies of a main loop have six
 
 
@@ -105,8 +125,8 @@ class Group:
         if found is None:
             if name == "clock":
                 return np.int32(self.wave.tick())
-            if name == "dynamic_smem_size":
-                return np.int32(self.wave.launch.smem)
+            if name in OF_LAUNCH:
+                return np.int32(OF_LAUNCH[name](self.wave.launch))
             found = self.registers[name] = self.wave.geometry.register(name, self.warps, self.wave.coords)
         return found
 

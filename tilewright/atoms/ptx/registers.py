@@ -10,7 +10,7 @@ from tilewright.atoms.ptx.text import immediate
 from tilewright.errors import ConstraintError
 from tilewright.ir.instruction import Lanes
 from tilewright.ir.lanes import Array
-from tilewright.ir.ops import SREGS
+from tilewright.ir.ops import OF_LAUNCHES, SREGS
 from tilewright.ir.types import BOOL, SCALARS, U128, ScalarType
 
 UNSIGNED = {
@@ -109,6 +109,8 @@ class Registers:
         """A special register (PTX ISA, "Special Registers"). The clocks all count readings, from the launch on."""
         if name in SREGS or name in _CLOCKS:
             return np.ascontiguousarray(self.lanes.sreg(_CLOCKS.get(name, name))).view(np.uint32)
+        if name in OF_LAUNCHES:
+            return self.lanes.spread(self.lanes.sreg(name)).view(np.uint32)
         if name in ("clock_hi", "globaltimer_hi"):
             return np.zeros(self.count, np.uint32)
         bit = np.uint64(1) << self.lanes.lane().astype(np.uint64)

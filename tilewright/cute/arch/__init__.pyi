@@ -59,9 +59,11 @@ from tilewright.lang.device.smem import (
     get_dyn_smem_size as get_dyn_smem_size,
 )
 from tilewright.lang.device.special_registers import (
-    activemask as activemask, clock64 as clock64, globaltimer as globaltimer, globaltimer_lo as globaltimer_lo,
-    lanemask_eq as lanemask_eq, lanemask_ge as lanemask_ge, lanemask_gt as lanemask_gt, lanemask_le as lanemask_le,
-    lanemask_lt as lanemask_lt, physical_warp_id as physical_warp_id, smid as smid, warpsize as warpsize,
+    activemask as activemask, aggr_smem_size as aggr_smem_size, clock64 as clock64, globaltimer as globaltimer,
+    globaltimer_lo as globaltimer_lo, gridid as gridid, lanemask_eq as lanemask_eq, lanemask_ge as lanemask_ge,
+    lanemask_gt as lanemask_gt, lanemask_le as lanemask_le, lanemask_lt as lanemask_lt, nsmid as nsmid,
+    nwarpid as nwarpid, physical_warp_id as physical_warp_id, smid as smid, total_smem_size as total_smem_size,
+    warpsize as warpsize,
 )
 from tilewright.lang.device.cluster_launch import clc_response as clc_response, issue_clc_query as issue_clc_query
 from tilewright.lang.device.tensor_memory import (

@@ -25,6 +25,7 @@ from tilewright.lang.numbers.numeric import (
     as_numeric,
     wrap,
 )
+from tilewright.lang.numbers.wide import Int128, Uint128
 from tilewright.lang.tensors.select import max as _max
 from tilewright.lang.tensors.select import min as _min
 
@@ -100,11 +101,11 @@ def mul_wide(a: Any, b: Any, *, loc: Any = None, ip: Any = None) -> Any:
     >>> per_thread(lambda t: (arch.mul_wide(Uint32(0xFFFFFFFF), Uint32(t)) >> 32).to(Uint32), 4, dtype=Uint32)
     [0, 0, 1, 2]
     """
-    return _product("mul_wide", a, b)[0]
+    return _product("mul_wide", a, b, _WIDER)[0]
 
 
 def mul_hi(a: Any, b: Any, *, loc: Any = None, ip: Any = None) -> Any:
-    """The upper half of the whole product of two integers of 16 or 32 bits (``mul.hi``).
+    """The upper half of the whole product of two integers of 16, 32 or 64 bits (``mul.hi``).
 
     >>> from tilewright import Uint32
     >>> from tilewright.cute import arch
@@ -112,18 +113,21 @@ def mul_hi(a: Any, b: Any, *, loc: Any = None, ip: Any = None) -> Any:
     >>> per_thread(lambda t: arch.mul_hi(Uint32(0xFFFFFFFF), Uint32(t)), 4, dtype=Uint32)
     [0, 0, 1, 2]
     """
-    product, kind = _product("mul_hi", a, b)
+    product, kind = _product("mul_hi", a, b, {**_WIDER, Int64: Int128, Uint64: Uint128})
     return (product >> kind.width).to(kind)
 
 
-def _product(name: str, a: Any, b: Any) -> tuple[Any, Any]:
+_WIDER: dict[Any, Any] = {Int16: Int32, Uint16: Uint32, Int32: Int64, Uint32: Uint64}
+
+
+def _product(name: str, a: Any, b: Any, wider: dict[Any, Any]) -> tuple[Any, Any]:
     """The product in twice as many bits, and the type of its factors."""
-    kinds = {Int16: Int32, Uint16: Uint32, Int32: Int64, Uint32: Uint64}
     x, y = as_numeric(a), as_numeric(b)
-    if type(x) is not type(y) or type(x) not in kinds:
+    if type(x) is not type(y) or type(x) not in wider:
         names = f"{type(x).__name__} and {type(y).__name__}"
-        raise ConstraintError(f"{name} takes two integers of one type of 16 or 32 bits, not {names}")
-    wide = kinds[type(x)]
+        widths = " or ".join(str(w) for w in sorted({k.width for k in wider}))
+        raise ConstraintError(f"{name} takes two integers of one type of {widths} bits, not {names}")
+    wide = wider[type(x)]
     return x.to(wide) * y.to(wide), type(x)
 
 

@@ -34,6 +34,66 @@ def physical_warp_id(*, loc: Any = None, ip: Any = None) -> Int32:
     return _read("warpid", Int32, effects=True)
 
 
+def nsmid(*, loc: Any = None, ip: Any = None) -> Int32:
+    """A bound of :func:`smid`: no multiprocessor has this number or a greater one (``%nsmid``). In the simulator the
+    grid's number of blocks.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: arch.nsmid(), 1, blocks=3)
+    [3, 3, 3]
+    """
+    return _read("nsmid", Int32)
+
+
+def nwarpid(*, loc: Any = None, ip: Any = None) -> Int32:
+    """A bound of :func:`physical_warp_id`: the warps that a multiprocessor holds (``%nwarpid``).
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: arch.physical_warp_id() < arch.nwarpid(), 1)
+    [1]
+    """
+    return _read("nwarpid", Int32)
+
+
+def gridid(*, loc: Any = None, ip: Any = None) -> Int64:
+    """The launch's number (``%gridid``), for debugging: launches that follow each other have different ones.
+
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> first, second = (per_thread(lambda t: arch.gridid(), 2) for _ in range(2))
+    >>> first[0] == first[1] < second[0]
+    True
+    """
+    return _read("gridid", Int64)
+
+
+def total_smem_size(*, loc: Any = None, ip: Any = None) -> Int32:
+    """Bytes of shared memory that each block of this launch has, its static and dynamic allocations rounded up to 128
+    (``%total_smem_size``).
+
+    >>> from tilewright import Int32
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: (arch.alloc_smem(Int32, 33), arch.total_smem_size())[1], 1)
+    [256]
+    """
+    return _read("total_smem_size", Int32)
+
+
+def aggr_smem_size(*, loc: Any = None, ip: Any = None) -> Int32:
+    """:func:`total_smem_size` and the bytes that the system keeps for each block (``%aggr_smem_size``, sm_90).
+
+    >>> from tilewright import Int32
+    >>> from tilewright.cute import arch
+    >>> from tilewright.testing import per_thread
+    >>> per_thread(lambda t: (arch.alloc_smem(Int32, 33), arch.aggr_smem_size())[1], 1)
+    [1280]
+    """
+    return _read("aggr_smem_size", Int32)
+
+
 def warpsize(*, loc: Any = None, ip: Any = None) -> Int32:
     """The lanes of a warp, 32.
 
