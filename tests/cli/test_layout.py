@@ -75,6 +75,7 @@ OPERANDS = {  # of what takes no single layout
     "downcast": "(2,4):(1,2), 4", "elem_less": "(3,(1,2)), (4,(2,3))", "flat_divide": "(16,8):(1,16), (4,2)",
     "flat_product": "(2,2):(1,2), (3,5):(1,3)",
     "get": "(4,8):(1,4), 1", "group_modes": "(2,3,5):(1,2,6), 0, 2", "idx2crd": "11, (4,(2,3))",
+    "increment_coord": "(2,(0,1)), (3,(3,3))",
     "inner_partition": "(8,16):(16,1), (4,8), (1,0)", "is_compatible": "24, (4,6)", "is_congruent": "(2,3), (0,0)",
     "is_major": "1, (16,1)", "is_weakly_congruent": "(2,3), (2,(3,4))", "leading_dim": "(8,16), (16,1)",
     "local_partition": "(8,16):(16,1), (4,8):(8,1), 11", "local_tile": "(32,16):(16,1), (16,8), (1,_)",

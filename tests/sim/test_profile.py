@@ -103,6 +103,6 @@ def test_printf_in_both_notations(capsys: pytest.CaptureFixture[str]) -> None:
     t = k.tid()
     with k.if_(k.compare("lt", t, c(2))):
         k.emit("printf", (t, k.args[0]), (), {"format": "%d: %5.2f 100%%\n"})
-        k.emit("printf", (t, k.splat(k.args[0], 2)), (), {"format": "{} {}"})
+        k.emit("printf", (t, k.splat(k.args[0], 2)), (), {"format": "{} {}\n"})
     k.run(1.5)
     assert capsys.readouterr().out == "0:  1.50 100%\n1:  1.50 100%\n0 [1.5, 1.5]\n1 [1.5, 1.5]\n"

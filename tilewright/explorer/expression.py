@@ -27,6 +27,7 @@ NOT_OPERATIONS = {  # classes apart: what takes a Python function or a word, or 
     "divisor_of",
     "exact_quotient",
     "explain",
+    "filter_tuple",
     "find",
     "find_if",
     "format_tree",

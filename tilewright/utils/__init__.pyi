@@ -33,7 +33,8 @@ from tilewright.utils.grouped_schedule import (
 from tilewright.utils.layout_enum import LayoutEnum as LayoutEnum
 from tilewright.utils.persistent_schedule import PersistentScheduleSm90 as PersistentScheduleSm90
 from tilewright.utils.sm90 import (
-    get_smem_layout_atom as sm90_get_smem_layout_atom, make_trivial_tiled_mma as sm90_make_trivial_tiled_mma,
+    sm90_get_smem_layout_atom as sm90_get_smem_layout_atom,
+    sm90_make_trivial_tiled_mma as sm90_make_trivial_tiled_mma,
 )
 from tilewright.utils.tensor_helpers import (
     create_cute_tensor_for_fp8 as create_cute_tensor_for_fp8, is_fp8_dtype as is_fp8_dtype,

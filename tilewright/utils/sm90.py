@@ -219,3 +219,8 @@ def get_smem_load_op(
     """Its counterpart, which loads C from shared memory to where the accumulators are: ldmatrix or plain loads."""
     matrices = matrices_of_epilogue(layout_c, elem_ty_c)
     return make_copy_atom(CopyUniversalOp() if matrices is None else LdMatrix8x8x16bOp(*matrices), elem_ty_c)
+
+
+# The same functions as cutlass.utils has them, where functions of sm_100 have the names without a prefix.
+sm90_get_smem_layout_atom = get_smem_layout_atom
+sm90_make_trivial_tiled_mma = make_trivial_tiled_mma
