@@ -114,6 +114,8 @@ def test_the_variables_of_the_environment(tmp_path, monkeypatch, capsys):
     assert kept.suffix == ".ptx" and kept.read_text() == compiled.__ptx__
     assert "kernel @halve" in capsys.readouterr().out
     monkeypatch.setenv("CUTE_DSL_PRINT_IR", "0")
+    cute.compile(run_halve, out, 4, options=f"--keep-ptx --gpu-arch sm_90a --dump-dir {tmp_path / 'named'}")
+    assert [f.suffix for f in (tmp_path / "named").iterdir()] == [".ptx"] and [*(tmp_path / "kept").iterdir()] == [kept]
     monkeypatch.setenv("CUTE_DSL_KEEP", "")
     monkeypatch.setenv("CUTE_DSL_KEEP_CUBIN", "1")
     monkeypatch.setenv("CUTE_DSL_LINEINFO", "1")

@@ -12,9 +12,10 @@ import pytest
 import tilewright as cutlass
 from tilewright import cute, testing, utils
 from tilewright.cute.runtime import from_dlpack, make_fake_compact_tensor
-from tilewright.errors import ArgumentError, ConstraintError, StagingError
+from tilewright.errors import ArgumentError, ConstraintError, LayoutError, StagingError
 from tilewright.lang.staging.ranges import HintWarning
 from tilewright.lang.tools.tuning import SkippedWarning
+from tilewright.testing import per_thread
 
 
 def test_the_type_of_a_tensor() -> None:
@@ -255,3 +256,72 @@ def test_floats_keep_their_fraction_everywhere() -> None:
 def test_arrays_are_no_tensors() -> None:
     with pytest.raises(ArgumentError, match=r"zipped_divide: a numpy.ndarray is an array, .* from_dlpack\(x\)"):
         cute.zipped_divide(np.zeros((8, 8)), (4, 4))
+
+
+class Sized:
+    @cute.kernel
+    def kernel(self, n: cutlass.Constexpr) -> None:
+        cute.arch.alloc_smem(cutlass.Int32, n)
+
+    @cute.jit
+    def __call__(self, sizes: cutlass.Constexpr) -> None:
+        for n in (3, 12):
+            self.kernel(n).launch(grid=1, block=1, smem=1024)
+            sizes.append(utils.get_kernel_smem_size(self.kernel))
+
+
+def test_the_shared_memory_of_a_kernel_is_that_of_its_last_launch() -> None:
+    sizes: list[int] = []
+    Sized()(sizes)
+    assert sizes == [12, 48]
+
+    @cute.jit
+    def too_early() -> None:
+        utils.get_kernel_smem_size(Sized.kernel)
+
+    with pytest.raises(StagingError, match=r"get_kernel_smem_size\(Sized_kernel\): .* above this line"):
+        too_early()
+    with pytest.raises(StagingError, match="is not a function marked @cute.kernel"):
+        utils.get_kernel_smem_size(len)
+
+
+def test_pointers_that_are_made_with_a_swizzle() -> None:
+    """Rows of 128 bytes, written through the swizzle of 16-byte chunks and read without it."""
+    swizzle = cute.make_swizzle(3, 4, 3)
+
+    @cute.kernel
+    def kernel(out: cute.Tensor) -> None:
+        t, _, _ = cute.arch.thread_idx()
+        plain = cute.arch.alloc_smem(cutlass.Int32, 256, 1024)
+        made = cute.make_ptr(cutlass.Int32, plain.toint(), cute.AddressSpace.smem, 1024, swizzle_=swizzle)
+        for i in cutlass.range_constexpr(8):
+            cute.make_tensor(made, 256)[32 * i + t] = 32 * i + t
+        cute.arch.sync_threads()
+        for i in cutlass.range_constexpr(8):
+            out[32 * i + t] = cute.make_tensor(plain, 256)[32 * i + t]
+
+    @cute.jit
+    def host(out: cute.Tensor) -> None:
+        kernel(out).launch(grid=1, block=32)
+
+    out = np.zeros(256, np.int32)
+    host(out)
+    assert out.tolist() == [swizzle(4 * i) // 4 for i in range(256)]  # the swizzle is its own inverse
+    with pytest.raises(ConstraintError, match="give it in the kernel"):
+        cute.make_ptr(cutlass.Int32, 0x1000, cute.AddressSpace.gmem, 1024, swizzle_=swizzle)
+
+
+def test_elements_as_a_vector_and_back() -> None:
+    def twice(t: cutlass.Int32) -> cutlass.Int32:
+        four = cute.make_rmem_tensor((2, 2), cutlass.Int32)
+        for i in cutlass.range_constexpr(4):
+            four[i] = 10 * t + i
+        again = cute.TensorSSA.from_vector(four.load().to_vector(), dtype=cutlass.Int32, shape=(2, 2))
+        return again[(1, 0)] * 100 + again[(0, 1)]
+
+    assert per_thread(twice, 2) == [102, 1112]
+
+
+def test_the_first_leaf() -> None:
+    with pytest.raises(LayoutError, match="empty tuple"):
+        cute.front(((), 3))

@@ -68,3 +68,26 @@ def test_sync_object_base_class() -> None:
     for thing in (barrier, fence):
         with pytest.raises(ConstraintError, match="threads cannot leave"):
             thing.arrive_and_drop()
+
+
+def test_a_stage_is_asked_for_without_a_wait() -> None:
+    @cute.kernel
+    def kernel(out: cute.Tensor) -> None:
+        t, _, _ = cute.arch.thread_idx()
+        group = pipeline.CooperativeGroup(pipeline.Agent.Thread, 32)
+        places = cute.arch.alloc_smem(cutlass.Int64, 2, 8)
+        bars = pipeline.MbarrierArray(places, 2, (pipeline.PipelineOp.AsyncThread, group))
+        cute.arch.sync_threads()
+        out[0, t] = cutlass.Int32(bars.test_wait(1, 0))
+        cute.arch.sync_threads()
+        bars.arrive(1)
+        bars.wait(1, 0)
+        out[1, t], out[2, t] = cutlass.Int32(bars.test_wait(1, 0)), cutlass.Int32(bars.test_wait(0, 0))
+
+    @cute.jit
+    def run(out: cute.Tensor) -> None:
+        kernel(out).launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+    out = np.full((3, 32), 7, np.int32)
+    run(from_dlpack(out))
+    assert out.tolist() == [[0] * 32, [1] * 32, [0] * 32]

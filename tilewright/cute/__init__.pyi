@@ -75,7 +75,7 @@ from tilewright.layout import (
     ComposedLayout as ComposedLayout, Coord as Coord, E as E, IntTuple as IntTuple, Layout as Layout, Ratio as Ratio,
     ScaledBasis as ScaledBasis, Shape as Shape, Stride as Stride, Swizzle as Swizzle, assume as assume,
     basis_get as basis_get, basis_value as basis_value, elem_less as elem_less, filter_tuple as filter_tuple,
-    find as find, find_if as find_if,
+    find as find, find_if as find_if, front as front,
     flatten_to_tuple as flatten_to_tuple, get_nonswizzle_portion as get_nonswizzle_portion,
     get_swizzle_portion as get_swizzle_portion, has_scaled_basis as has_scaled_basis, has_underscore as has_underscore,
     increment_coord as increment_coord, is_major as is_major, leading_dim as leading_dim, unwrap as unwrap,

@@ -70,7 +70,7 @@ from tilewright.layout.tile import (
     outer_partition as outer_partition,
 )
 from tilewright.layout.tuple_functions import (
-    filter_tuple as filter_tuple, increment_coord as increment_coord, unwrap as unwrap, wrap as wrap,
+    filter_tuple as filter_tuple, front as front, increment_coord as increment_coord, unwrap as unwrap, wrap as wrap,
 )
 from tilewright.layout.tuples import (
     Coord as Coord, IntTuple as IntTuple, Shape as Shape, Stride as Stride, as_int_tuple as as_int_tuple,

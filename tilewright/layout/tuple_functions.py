@@ -37,6 +37,20 @@ def unwrap(x: Any) -> Any:
     return x[0] if isinstance(x, tuple) and len(x) == 1 else x
 
 
+def front(input: Any, *, loc: Any = None, ip: Any = None) -> Any:
+    """The first leaf of a tree; of a layout its first mode that has no modes of its own, as a layout.
+
+    >>> from tilewright.layout import Layout
+    >>> front(((3, 4), 5)), front(6), front(Layout(((2, 4), 8), ((1, 16), 2)))
+    (3, 6, 2:1)
+    """
+    while isinstance(getattr(input, "shape", input), tuple):
+        if not getattr(input, "shape", input):
+            raise LayoutError("front: an empty tuple has no first element")
+        input = input[0]
+    return input
+
+
 def increment_coord(coord: Any, shape: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """The coordinate behind ``coord``: the leftmost mode goes on; at its end it begins again, and the next goes on.
 

@@ -145,6 +145,10 @@ class MbarrierArray(SyncObject):
         """Whether the phase of parity ``phase`` of stage ``index`` is complete."""
         return mbarriers.mbarrier_try_wait(self.get_barrier(index), phase)
 
+    def test_wait(self, index: Any, phase: Any, *, loc: Any = None, ip: Any = None) -> Any:
+        """:meth:`try_wait` without a rest."""
+        return mbarriers.mbarrier_test_wait(self.get_barrier(index), phase)
+
     def wait(self, index: Any, phase: Any, *, loc: Any = None, ip: Any = None) -> None:
         """Wait until the phase of parity ``phase`` of stage ``index`` is complete."""
         mbarriers.mbarrier_wait(self.get_barrier(index), phase)

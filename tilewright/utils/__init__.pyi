@@ -9,6 +9,7 @@ from tilewright.lang.device.smem import (
     SmemAllocator as SmemAllocator, SmemPartition as SmemPartition,
     get_smem_capacity_in_bytes as get_smem_capacity_in_bytes,
 )
+from tilewright.lang.launch.kernel_smem import get_kernel_smem_size as get_kernel_smem_size
 from tilewright.lang.tools.hardware import HardwareInfo as HardwareInfo
 from tilewright.utils.blackwell_helpers import (
     compute_epilogue_tile_shape as compute_epilogue_tile_shape, get_permutation_mnk as get_permutation_mnk,

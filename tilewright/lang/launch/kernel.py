@@ -158,6 +158,7 @@ class KernelCall:
             "cluster": None if extents["cluster"] == (1, 1, 1) else extents["cluster"],
         }
         values, function = stage_kernel(self.kernel, self.bound, bounds, extents["block"])
+        HostBuilder.now().smem_bytes_of[self.kernel.function] = function.attrs["smem_bytes"]
         check_tensor_maps(function, values)
         if block is None and (what := _asks_for_threads(function)):
             warnings.warn(

@@ -29,6 +29,7 @@ class CompileOptions:
             ``TILEWRIGHT_DUMP`` names, else into the current one, as ``cute.compile`` returns. The device compiler
             (NVRTC) must be installed; no GPU is needed. The executor's ``__ptx__``, ``__cubin__`` and ``__sass__`` have
             them in any case.
+        dump_dir: the folder of these files, in place of the one that the environment names.
         generate_line_info: the machine code names the lines of the user's Python; so does ``TILEWRIGHT_LINEINFO=1``.
         ptxas_options: words for ptxas, such as ``"-v --maxrregcount=128"``.
         gpu_arch: compile for this architecture (``"sm_90a"``); a launch on a GPU that cannot run it is an error. Left
@@ -43,6 +44,7 @@ class CompileOptions:
     keep_ptx: bool = False
     keep_cubin: bool = False
     keep_sass: bool = False
+    dump_dir: str = ""
     generate_line_info: bool = False
     ptxas_options: str = ""
     gpu_arch: str = ""
@@ -88,6 +90,7 @@ EnableAssertions = _option("EnableAssertions", "enable_assertions")
 KeepPTX = _option("KeepPTX", "keep_ptx")
 KeepCUBIN = _option("KeepCUBIN", "keep_cubin")
 KeepSASS = _option("KeepSASS", "keep_sass")
+DumpDir = _option("DumpDir", "dump_dir", "")
 GenerateLineInfo = _option("GenerateLineInfo", "generate_line_info")
 PtxasOptions = _option("PtxasOptions", "ptxas_options", "")
 GPUArch = _option("GPUArch", "gpu_arch", "")
@@ -218,6 +221,6 @@ def keep(options: CompileOptions, kernels: Iterable[Function]) -> None:
     compiler: Any = import_module(MACHINES["cuda"])  # not the machine: compiling needs no GPU
     from pathlib import Path
 
-    folder = Path(os.environ.get("TILEWRIGHT_DUMP") or os.environ.get("CUTE_DSL_DUMP_DIR") or ".")
+    folder = Path(options.dump_dir or os.environ.get("TILEWRIGHT_DUMP") or os.environ.get("CUTE_DSL_DUMP_DIR") or ".")
     for kernel in kernels:
         compiler.artifact(kernel, options).dump(folder, wanted)

@@ -51,7 +51,7 @@ class StagingBuilder(Builder):
 class HostBuilder(StagingBuilder):
     """The builder of a host function: it also collects the ``kernels`` by specialisation (``StagedKernel``), one for
     each state of what they read; ``waiting`` are those that were called and not yet launched, with the line of the
-    call.
+    call. ``smem_bytes_of``: of the kernels that were launched, by their function, at the last launch.
     ``on_cpu``: its arguments are arrays of the CPU, which print as ``generic`` memory."""
 
     def __init__(self, block: Block, on_cpu: bool = False, given: Sequence[Any] = ()) -> None:
@@ -59,6 +59,7 @@ class HostBuilder(StagingBuilder):
         self.on_cpu = on_cpu
         self.kernels: dict[Any, list[Any]] = {}
         self.waiting: dict[Any, Location | None] = {}
+        self.smem_bytes_of: dict[Any, int] = {}
 
     @classmethod
     def now(cls) -> HostBuilder:

@@ -14,7 +14,7 @@ from tilewright.lang.numbers.dtypes import type_text
 from tilewright.lang.numbers.numeric import Int32, Integer, class_of, unwrap
 from tilewright.lang.numbers.numeric_class import numeric_type
 from tilewright.lang.tensors.address_space import SPACES, AddressSpace, element_bits, element_bytes, storage
-from tilewright.lang.tensors.pointer import Pointer, pointer_to
+from tilewright.lang.tensors.pointer import Pointer, pointer_to, recast_ptr
 from tilewright.lang.tensors.tensor_memory import TensorMemory
 
 
@@ -98,6 +98,7 @@ def make_ptr(
     mem_space: AddressSpace = AddressSpace.generic,
     assumed_align: int | None = None,
     *,
+    swizzle_: Any = None,
     loc: Any = None,
     ip: Any = None,
 ) -> Any:
@@ -105,12 +106,20 @@ def make_ptr(
 
     On the host ``value`` is a Python int (or a ctypes pointer) and the result is an argument for a jit function; in a
     kernel it is an integer numeric, or the ``llvm_ptr`` of a pointer. ``assumed_align`` (bytes) defaults to the
-    element's size.
+    element's size. ``swizzle_``: in a kernel, the Swizzle of byte addresses that the pointer has, as in
+    :func:`~tilewright.lang.tensors.pointer.recast_ptr`.
 
     >>> from tilewright import Int32
     >>> make_ptr(Int32, 0x1000, AddressSpace.gmem, assumed_align=16)
     ptr<i32, gmem, align<16>>
     """
+    if swizzle_ is not None:
+        if mem_space is AddressSpace.tmem or not (isinstance(value, Value) or isinstance(unwrap(value), Integer)):
+            raise ConstraintError(
+                "make_ptr: a swizzle permutes addresses of shared memory: leave swizzle_ out here, and give it in the "
+                "kernel (make_ptr or recast_ptr)"
+            )
+        return recast_ptr(make_ptr(dtype, value, mem_space, assumed_align), swizzle_)
     numeric_type("make_ptr", dtype)
     if hasattr(value, "__dlpack__") or hasattr(value, "data_ptr"):
         raise ArgumentError(f"make_ptr: give the address of the {type(value).__name__} (data_ptr()), not itself")

@@ -59,6 +59,10 @@ class TensorSSA:
     def ir_value(self, *, loc: Any = None, ip: Any = None) -> Value:
         return self.value
 
+    def to_vector(self, *, loc: Any = None, ip: Any = None) -> Value:
+        """The elements as a vector of the program, in the order of 1-D coordinates; :meth:`from_vector` takes it."""
+        return self.value
+
     @staticmethod
     def from_vector(value: Any, *, dtype: Any = None, shape: Any = None, loc: Any = None, ip: Any = None) -> TensorSSA:
         """A vector of the program as the elements of a tensor of ``shape``, or of one mode."""
