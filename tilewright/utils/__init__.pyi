@@ -32,6 +32,7 @@ from tilewright.utils.grouped_schedule import (
     create_initial_search_state as create_initial_search_state,
 )
 from tilewright.utils.layout_enum import LayoutEnum as LayoutEnum
+from tilewright.utils.mixed_input_helpers import TransformMode as TransformMode
 from tilewright.utils.persistent_schedule import PersistentScheduleSm90 as PersistentScheduleSm90
 from tilewright.utils.sm90 import (
     sm90_get_smem_layout_atom as sm90_get_smem_layout_atom,
@@ -61,7 +62,7 @@ from tilewright.viz.render import print_latex as print_latex, print_latex_tv as 
 from tilewright.utils import (
     blackwell_helpers as blackwell_helpers, blockscaled_layout as blockscaled_layout,
     hopper_helpers as hopper_helpers, layout_enum as layout_enum,
-    sm90 as sm90,
+    mixed_input_helpers as mixed_input_helpers, sm90 as sm90,
     tensor_helpers as tensor_helpers,
     tensormap_manager as tensormap_manager, tile_scheduler as tile_scheduler,
 )
