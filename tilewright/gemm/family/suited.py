@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 from math import gcd
+from typing import Any
 
 from tilewright.gemm.config import LEAST_ASYNCHRONOUS, AnyConfig, Major, Operand
 from tilewright.gemm.family.accesses import ProductOperands
@@ -14,9 +15,17 @@ from tilewright.gemm.family.entry import KernelEntry
 
 def with_operands(entry: KernelEntry, product: ProductOperands) -> AnyConfig:
     """The entry's configuration for the layouts of the product's matrices."""
-    config = entry.config
-    a, b, c = product.operands(config.transposed, config.a.dtype, family_of(config).whole_rows)
-    bM, bN, bK = config.tile
+    return of_operands(entry, *product.operands(*reading(entry.config)))
+
+
+def reading(config: AnyConfig) -> tuple[bool, Any, bool]:
+    """How a kernel sees a product's operands: the arguments of their ``operands``."""
+    return config.transposed, config.a.dtype, family_of(config).whole_rows
+
+
+def of_operands(entry: KernelEntry, a: Operand, b: Operand, c: Operand) -> AnyConfig:
+    """The entry's configuration for these operands, which are seen by its :func:`reading`."""
+    bM, bN, bK = entry.config.tile
     a = limited(a, bK if a.major is Major.K else bM)
     b = limited(b, bK if b.major is Major.K else bN)
     return with_these(entry, a, b, limited(c, bN if c.major is Major.K else bM))

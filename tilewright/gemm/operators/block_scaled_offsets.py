@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from tilewright import BFloat16, Float8E4M3FN, Float8E8M0FNU, Int32, Int64
@@ -15,6 +16,7 @@ from tilewright.gemm.config import AnyConfig, Major, Operand
 from tilewright.gemm.epilogue.functions import Chain
 from tilewright.gemm.family.block_scaled import Format, block_scaled_entry
 from tilewright.gemm.family.entry import KernelEntry
+from tilewright.gemm.family.group_times import GroupTimes
 from tilewright.gemm.family.plan_options import Limits
 from tilewright.gemm.host.plan import capability_of, limits, simulated
 from tilewright.gemm.host.problem import Problem, check_output, check_vector
@@ -232,12 +234,17 @@ class FactorsLaunch(OffsetLaunch):
 
 def fastest_of_groups(product: FactorsProduct, gpu: Limits) -> AnyConfig:
     """The size for groups of which the host does not know how they cut the rows."""
-    family, problem = product.entry.family.grouped, product.problem
-    sizes = [size for size in product.entry.sizes if family.fits(size) and size.smem_bytes <= gpu[1]]
+    problem, times = product.problem, fitting_sizes(product.entry, gpu)
     (m, n, k), groups = product.extents, product.groups
     if problem.machine == "cpu" and simulated().sizes == "simulator":
-        return min(sizes, key=lambda size: simulated_work(size, (-(-m // groups), n, k, 1)))
+        return min(times.sizes, key=lambda size: simulated_work(size, (-(-m // groups), n, k, 1)))
     read = sum(math.prod(x.shape) * x.dtype.bytes for x in (product.A.matrix, product.B.matrix))
     written = m * n * product.D.dtype.bytes
-    found: AnyConfig = family.fastest_cut(sizes, (m, n, k), 0, groups, read, written, gpu)
-    return found
+    return times.fastest_cut((m, n, k), 0, groups, read, written)
+
+
+@lru_cache(maxsize=64)
+def fitting_sizes(entry: KernelEntry, gpu: Limits) -> GroupTimes:
+    """The sizes of a kernel that take groups, and that the GPU has the shared memory for."""
+    family = entry.family.grouped
+    return GroupTimes.of(family, [size for size in entry.sizes if family.fits(size) and size.smem_bytes <= gpu[1]], gpu)

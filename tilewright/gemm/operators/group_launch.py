@@ -18,6 +18,7 @@ from tilewright.gemm.config import AnyConfig, Major
 from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.family.base import family_of
 from tilewright.gemm.family.entry import KernelEntry
+from tilewright.gemm.family.group_times import GroupTimes, usable
 from tilewright.gemm.family.plan_options import MIN_K_TILES, Limits
 from tilewright.gemm.host import plan
 from tilewright.gemm.host.epilogue_state import note_staged, states_of
@@ -266,17 +267,14 @@ def majors(problem: Problem) -> Any:
 def fastest(problems: list[Problem], entry: KernelEntry, gpu: Limits, machine: str, sharing: bool = False) -> AnyConfig:
     """The size that takes least time for all, by the model's rates, for operands with these layouts, where blocks may
     be ``sharing`` tiles; in the simulator the one that it finishes first."""
-    shapes, sizes = [problem.shape for problem in problems], usable_sizes(problems, entry, gpu, sharing)
+    shapes, times = [problem.shape for problem in problems], usable_sizes(problems, entry, gpu, sharing)
     if machine == "cpu" and plan.simulated().sizes == "simulator":
-        return min(sizes, key=lambda size: sum(simulated_work(size, shape) for shape in shapes))
-    extents = np.array([shape[:3] for shape in shapes], float)
-    time_us = entry.family.grouped.shared_us if sharing else entry.family.grouped.time_us
-    return min(sizes, key=lambda size: time_us(size, extents, gpu))
+        return min(times.sizes, key=lambda size: sum(simulated_work(size, shape) for shape in shapes))
+    return times.fastest(np.array([shape[:3] for shape in shapes], float), sharing)
 
 
-def usable_sizes(problems: list[Problem], entry: KernelEntry, gpu: Limits, sharing: bool = False) -> list[AnyConfig]:
+def usable_sizes(problems: list[Problem], entry: KernelEntry, gpu: Limits, sharing: bool = False) -> GroupTimes:
     """The sizes for operands with these layouts that the GPU has the shared memory for; those that have registers for
     ``sharing`` tiles, if any do."""
     family = entry.family.grouped
-    found = [size for size in family.sizes(entry, problems) if size.smem_bytes <= gpu[1]]
-    return sharing and [size for size in found if family.shares(size)] or found
+    return usable(family, entry, family.layouts(entry, problems), gpu, sharing)

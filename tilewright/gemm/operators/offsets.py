@@ -423,15 +423,14 @@ def fastest_cut(
 ) -> AnyConfig:
     """The size for groups of which the host does not know how they cut the mode, where blocks may be ``sharing`` tiles;
     in the simulator the one that it finishes first if they are equal."""
-    extents, family = problem_extents(problem), entry.family.grouped
-    sizes = usable_sizes(any_begin(problem, mode), entry, gpu, sharing)
+    extents, times = problem_extents(problem), usable_sizes(any_begin(problem, mode), entry, gpu, sharing)
     if problem.machine == "cpu" and simulated().sizes == "simulator":
         m, n, k = (-(-extent // groups) if i == mode else extent for i, extent in enumerate(extents))
-        return min(sizes, key=lambda size: simulated_work(size, (m, n, k, 1)))
+        return min(times.sizes, key=lambda size: simulated_work(size, (m, n, k, 1)))
     read, written = (
         sum(math.prod(x.shape) * x.dtype.bytes for x in matrices) for matrices in ((problem.A, problem.B), (problem.D,))
     )
-    return family.fastest_cut(sizes, extents, mode, groups, read, written, gpu, sharing)
+    return times.fastest_cut(extents, mode, groups, read, written, sharing)
 
 
 def any_begin(problem: Problem, mode: int) -> list[Problem]:
