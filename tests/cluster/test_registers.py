@@ -150,7 +150,7 @@ def test_the_compiler_honours_setmaxnreg() -> None:
 
     made = build(cute.compile(Registers(), from_dlpack(np.zeros((2, 384), np.int32))).kernels[0], "sm_90a")
     assert "__launch_bounds__(384, 1)" in made.cuda  # without the 1 the compiler says so and drops them
-    assert made.sass.count("USETMAXREG") == 2 and made.spills == 0
+    assert made.ptx.count("setmaxnreg.") == 2 and made.spills == 0
 
 
 FENCES = {

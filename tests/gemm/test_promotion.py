@@ -88,7 +88,7 @@ def test_integers_are_not_promoted() -> None:
 def test_compiled(tile: tuple[int, int]) -> None:
     artifact = cross_compile(promoted(2, tile).config, "sm_90a")
     assert artifact.spills == 0 and "serializ" not in artifact.log
-    assert artifact.sass.count("FADD") == tile[0] * tile[1] // 256, "one addition for each accumulator of a thread"
+    assert artifact.ptx.count("add.f32") == tile[0] * tile[1] // 256, "one addition for each accumulator of a thread"
 
 
 @pytest.mark.parametrize(("tile", "additions"), [((256, 128), 1), ((128, 128), 5)], ids=str)
@@ -96,4 +96,4 @@ def test_compiled_for_each_k_tile(tile: tuple[int, int], additions: int) -> None
     """In turn: two in the loop, and one or two behind it."""
     artifact = cross_compile(promoted(1, tile).config, "sm_90a")
     assert artifact.spills == 0 and "serializ" not in artifact.log
-    assert artifact.sass.count("FADD") >= additions * tile[0] * tile[1] // 256
+    assert artifact.ptx.count("add.f32") >= additions * tile[0] * tile[1] // 256

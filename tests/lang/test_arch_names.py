@@ -114,7 +114,7 @@ def test_extremes_of_some_lanes_on_a_gpu() -> None:
 def test_their_machine_code() -> None:
     artifact = cutlass.cuda.compile(cute.compile(extremes, *map(from_dlpack, fresh())).kernels[0], "sm_90a")
     assert artifact.spills == 0
-    assert "REDUX" in artifact.sass and "NANOSLEEP" in artifact.sass and "CAS" not in artifact.sass
+    assert "redux.sync" in artifact.ptx and "nanosleep" in artifact.ptx and ".cas." not in artifact.ptx
 
 
 @pytest.mark.parametrize(

@@ -243,7 +243,8 @@ def test_programs_have_no_spills(kind: Any, zeros: bool, scale_k: int, size: tup
     artifact = cross_compile(config, "sm_90a")
     assert artifact.spills == 0 and not artifact.warnings
     groups, blocks = 2 * 8, size[0] // 128  # of the first stage of a tile, and of the others
-    assert artifact.sass.count(f"HGMMA.64x{size[1]}x16.F32.BF16") == groups * blocks
+    products = artifact.ptx.count(f"wgmma.mma_async.sync.aligned.m64n{size[1]}k16.f32.bf16.bf16")
+    assert products == groups * blocks
     if (kind, zeros) == (Int4, False):
         pairs = 4 * groups * blocks
         assert artifact.sass.count("LOP3.LUT") < 1.5 * pairs and artifact.sass.count("0xf000f") <= 2
@@ -263,5 +264,6 @@ def test_programs_of_8_bit_rows_are_not_serialised(kind: Any, zeros: bool, scale
     assert max(one.tile[0] * one.tile[1] for one in entry.sizes) == 128 * columns
     artifact = cross_compile(config, "sm_90a")
     assert artifact.spills <= 64 and not artifact.warnings
-    assert artifact.sass.count(f"QGMMA.64x{columns}x32.F32.E4M3.E4M3") == 2 * 4  # of the first stage, and the others
-    assert artifact.sass.count("FFMA") <= columns // 2 * (2 * 128 // scale_k + 1)
+    products = artifact.ptx.count(f"wgmma.mma_async.sync.aligned.m64n{columns}k32.f32.e4m3.e4m3")
+    assert products == 2 * 4  # of the first stage, and the others
+    assert artifact.ptx.count("fma.rn.f32") <= columns // 2 * (2 * 128 // scale_k + 1)
