@@ -45,6 +45,12 @@ cuda                        | modules and kernel launch                         
 cuda                        | context, device, streams, memory                     | lang/test_documented_names.py::test_raw_device_memory
 pipeline (API)              | SyncObject and what it is                            | pipeline/test_sync_objects.py::test_sync_object_base_class
 pipeline (API)              | unaligned named barriers                             | pipeline/test_sync_objects.py::test_unaligned_barriers
+utils (API)                 | get_kernel_smem_size                                 | lang/test_documented_names.py::test_the_shared_memory_of_a_kernel_is_that_of_its_last_launch
+cute (API)                  | make_ptr with a swizzle                              | lang/test_documented_names.py::test_pointers_that_are_made_with_a_swizzle
+cute (API)                  | TensorSSA.to_vector                                  | lang/test_documented_names.py::test_elements_as_a_vector_and_back
+cute_arch (API)             | nsmid, nwarpid, gridid, sizes of shared memory       | lang/test_arch_names.py::test_registers_of_a_launch
+cute_arch (API)             | mul_hi of 64 bits                                    | lang/test_arch_names.py::test_upper_halves_of_products_of_64_bits
+pipeline (API)              | MbarrierArray.test_wait                              | pipeline/test_sync_objects.py::test_a_stage_is_asked_for_without_a_wait
 cute (API)                  | FastDivmodDivisor                                    | lang/test_fast_divmod.py::test_quotients_and_remainders
 dsl_jit_caching             | executors without their constants                    | documentation/test_caching_and_options.py::test_an_executor_takes_the_arguments_that_are_not_constexpr
 dsl_jit_caching             | a cache of the user's own                            | documentation/test_caching_and_options.py::test_user_cache_of_compiled_kernels

@@ -61,6 +61,38 @@ INTEGERS: list[tuple[str, Any]] = [
     ("mul.hi.s32 $0, $1, $2;", lambda a, b, c: signed(a) * signed(b) >> 32),
     ("mad.lo.u32 $0, $1, $2, $3;", lambda a, b, c: a * b + c),
     ("{ .reg .u64 t; mul.wide.u32 t, $1, $2; shr.u64 t, t, 16; cvt.u32.u64 $0, t; }", lambda a, b, c: a * b >> 16),
+    # Chains of carries: the upper 32 bits of sums, differences and products.
+    ("{ .reg .u32 t; add.cc.u32 t, $1, $2; addc.u32 $0, $3, $2; }", lambda a, b, c: (a + b >> 32) + c + b),
+    ("{ .reg .u32 t; sub.cc.u32 t, $1, $2; subc.u32 $0, $3, $2; }", lambda a, b, c: c - b - (a < b)),
+    (
+        "{ .reg .u32 t; sub.cc.u32 t, $1, $2; subc.cc.u32 t, $3, $3; subc.u32 $0, $1, $3; }",
+        lambda a, b, c: a - c - (a < b),
+    ),
+    (
+        "{ .reg .u32 t; add.cc.u32 t, $1, $2; addc.cc.s32 t, $3, -1; addc.u32 $0, 0, 0; }",
+        lambda a, b, c: (a + b >> 32) + c + 0xFFFFFFFF >> 32,
+    ),
+    (
+        "{ .reg .u32 t; add.cc.u32 t, $1, $2; addc.cc.u32 t, -1, 0; addc.u32 $0, 0, 0; }",
+        lambda a, b, c: a + b >> 32,
+    ),
+    (
+        "{ .reg .u32 t; mad.lo.cc.u32 t, $1, $2, $3; madc.hi.u32 $0, $1, $2, $3; }",
+        lambda a, b, c: (a * b + c >> 32) + c,
+    ),
+    (
+        "{ .reg .u32 t; mad.hi.cc.s32 t, $1, $2, $3; addc.u32 $0, 0, 0; }",
+        lambda a, b, c: ((signed(a) * signed(b) >> 32 & 0xFFFFFFFF) + c) >> 32,
+    ),
+    (
+        "{ .reg .u64 x, y; mov.b64 x, {$1, $2}; mov.b64 y, {$2, $3}; add.cc.u64 x, x, y; addc.u32 $0, $1, 0; }",
+        lambda a, b, c: a + ((a | b << 32) + (b | c << 32) >> 64),
+    ),
+    (  # a guarded statement writes no flag in the other lanes
+        "{ .reg .u32 t; .reg .pred p; setp.lt.u32 p, $3, 0x80000000; add.cc.u32 t, $1, $2; @p add.cc.u32 t, 0, 0; "
+        "addc.u32 $0, 0, 0; }",
+        lambda a, b, c: 0 if c < 1 << 31 else a + b >> 32,
+    ),
     ("min.s32 $0, $1, $2;", lambda a, b, c: min(signed(a), signed(b))),
     ("max.u32 $0, $1, $2;", lambda a, b, c: max(a, b)),
     ("and.b32 $0, $1, $2;", lambda a, b, c: a & b),
@@ -407,7 +439,7 @@ def test_constraints_are_checked(text: str, constraints: str, why: str) -> None:
 @pytest.mark.parametrize(
     "text",
     ["add.s32 $0, t, 1;", "add.s32 $0, $1, %laneid;", "{ .reg .b32 t; add.s32 $0, t, 1; }", "L: bra L;"]
-    + ["mov.u32 $0, %pm0;", "mov.u32 $0, %other;"],
+    + ["addc.u32 $0, $1, $1;", "mov.u32 $0, %pm0;", "mov.u32 $0, %other;"],
 )
 def test_texts_that_cannot_run(text: str) -> None:
     with pytest.raises(Exception, match="inline PTX"):

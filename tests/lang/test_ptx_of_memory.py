@@ -344,3 +344,21 @@ def test_matrices_in_too_few_registers(text: str, message: str) -> None:
 
     with pytest.raises(TilewrightError, match=message):
         per_thread(body, 32)
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_chain_of_carries_is_not_parted(inside: bool) -> None:
+    """The store is an operation of its own only where no carry has to outlast it."""
+    store, chain = "st.shared.b32 [$0], x;", ["add.cc.u32 x, $1, $1;", "addc.u32 x, 0, 0;"]
+    text = " ".join([chain[0], store, chain[1]] if inside else [*chain, store])
+
+    def body(t: Any) -> Any:
+        place = arch.alloc_smem(Uint32, 1)
+        asm(None, f"{{ .reg .b32 x; {text} }}", "r,r", Int32(place.toint()), Uint32(0x80000001))
+        return Uint32(arch.load(place))
+
+    if not inside:
+        assert per_thread(body, 1) == [1]
+    else:
+        with pytest.raises(TilewrightError, match="does not know st.shared.b32"):
+            per_thread(body, 1)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.atoms.bits import Permute
+from tilewright.atoms.ptx import carries
 from tilewright.atoms.ptx.registers import UNSIGNED, Array, Kind, Registers, to_numbers
 from tilewright.atoms.ptx.step import ACTIONS, GIVEN, Step, Unknown, known
 from tilewright.atoms.ptx.text import Statement
@@ -37,28 +38,28 @@ def _add(step: Step) -> None:
     elem = step.kind.elem
     if elem.is_float:
         return _floating(step, step.name, 2)
-    step.only("sat")
+    step.only("sat", "cc")
     a, b = step.read(1), step.read(2)
+    if "cc" in step.modifiers:
+        return carries.add(step, a, b)
     if "sat" in step.modifiers:
         wide = a.astype(np.int64) + b if step.name == "add" else a.astype(np.int64) - b
         return step.write(np.clip(wide, -(1 << 31), (1 << 31) - 1).astype(elem.dtype))
     return step.write(on_lanes(step.name, elem)(a, b))
 
 
-@known("mul", "mad", "mul24", "mad24")
+@known("mul", "mad", "madc", "mul24", "mad24")
 def _mul(step: Step) -> None:
     """``lo`` and ``hi`` are the halves of the product, ``wide`` is all of it, in twice the bits."""
     kind = step.kind
     if kind.elem.is_float:
-        if step.name == "mad":
-            return _floating(step, "fma", 3)
-        return _floating(step, "mul", 2)
-    step.only("lo", "hi", "wide")
+        return _floating(step, "mul", 2) if step.name == "mul" else _floating(step, "fma", 3)
+    step.only("lo", "hi", "wide", *(["cc"] if step.name in ("mad", "madc") else []))
     if "24" in step.name:
         return _mul_24_bits(step)
     a, b = step.read(1), step.read(2)
     width, unsigned = kind.elem.width, kind.elem.kind == "uint"
-    if "wide" in step.modifiers:
+    if "wide" in step.modifiers and "cc" not in step.modifiers:
         wide = Kind(SCALARS[f"{'u' if unsigned else 'i'}{2 * width}"])
         product = a.astype(wide.elem.dtype) * b.astype(wide.elem.dtype)
         return step.write(product + step.read(3, wide) if step.name == "mad" else product, wide)
@@ -67,6 +68,8 @@ def _mul(step: Step) -> None:
         product = (product & ((1 << width) - 1)).astype(f"u{width // 8}").view(kind.elem.dtype)
     else:
         product = a * b
+    if step.name == "madc" or "cc" in step.modifiers:
+        return carries.add(step, product, step.read(3))
     return step.write(product + step.read(3) if step.name == "mad" else product)
 
 

@@ -72,6 +72,7 @@ class Registers:
         self.count = lanes.lane().size
         self.bits: dict[str, Array] = {}
         self.widths: dict[str, int] = {}
+        self.carry: Array | None = None  # the flag of add.cc and the like, bool [L]
         for name, kind in declared.items():
             found = kind_of(kind)
             if found is None:

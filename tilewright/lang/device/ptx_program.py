@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from tilewright.atoms.ptx import carries
 from tilewright.atoms.ptx.inline import REGISTERS, InlinePtx
 from tilewright.atoms.ptx.step import ACTIONS
 from tilewright.atoms.ptx.text import Operand, Program, Statement, immediate, parse, parts
@@ -145,6 +146,8 @@ class _Text:
                 return False
             if self.outputs and statement.opcode.startswith("tcgen05."):
                 return False
+        if carries.last_over([s.opcode for s in self.statements], [kind is True for kind in kinds]):
+            return False
         known = all(kind == "pred" or _bits(kind) in _WIDTHS for kind in self.widths.values())
         return known and True in kinds and False not in kinds
 
