@@ -53,14 +53,14 @@ def test_any_groups(arch: str, mode: int, extents: Any, parts: list[float], dtyp
 @given(
     size=st.integers(0, 14),
     mode=st.sampled_from([0, 2]),
-    extents=st.tuples(st.integers(1, 75), st.integers(1, 20), st.integers(1, 12)),
+    extents=st.tuples(st.integers(1, 36), st.integers(1, 20), st.integers(1, 6)),
     parts=st.lists(st.floats(0, 1), min_size=1, max_size=5),
     dtype=st.sampled_from([np.float16, ml_dtypes.float8_e4m3fn]),
     seed=st.integers(0, 9),
 )
-@example(3, 0, (65, 17, 9), [0.25, 0.25, 0.8, 0.9], np.float16, 0)  # the second block of a pair without rows
-@example(11, 0, (38, 65, 9), [0.1, 0.6, 0.6], np.float16, 0)  # transposed
-@example(7, 2, (38, 9, 9), [0.3, 0.3, 0.9], np.float16, 0)
+@example(6, 0, (33, 9, 5), [0.25, 0.25, 0.8, 0.9], np.float16, 0)  # the second block of a pair without rows
+@example(13, 0, (18, 33, 5), [0.1, 0.6, 0.6], np.float16, 0)  # transposed
+@example(7, 2, (33, 9, 5), [0.3, 0.3, 0.9], np.float16, 0)
 def test_pairs(size: int, mode: int, extents: Any, parts: list[float], dtype: Any, seed: int) -> None:
     """Groups that cut M or, of 16 bits, K anywhere, by pairs of blocks, with all checks."""
     assume(mode == 0 or dtype is np.float16)

@@ -283,8 +283,7 @@ def test_sizes_that_the_kernel_does_not_have() -> None:
             MixedSmallMConfig(a, config.b, c, Float32, tile, (sides, 8), stages).check()
 
 
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
-@pytest.mark.parametrize("rows", SIZES[4])
+@pytest.mark.parametrize(("rows", "arch"), [*zip(SIZES[4], ("sm_90a", "sm_80") * 2, strict=True)])
 def test_mixed_matmul_compiles_with_few_spills(rows: int, arch: str) -> None:
     """None but for 16 and 32 rows, and with one lop3 for a register of two numbers: the mask is in a register, not
     moved to one each time."""
