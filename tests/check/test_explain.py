@@ -112,6 +112,12 @@ def test_words_for_what_an_asynchronous_agent_does(earlier: str, later: str, wor
         )
 
 
+@pytest.mark.parametrize(("wrote", "named"), [("tma", "a TMA copy"), ("st.async", "st.async")])
+def test_words_for_bytes_that_count_at_an_mbarrier_name_what_wrote_them(wrote: str, named: str) -> None:
+    found = _of_a_copy_or_wgmma("tma", "", True, wrote)
+    assert found is not None and found[0].startswith(f"the bytes of {named} have arrived")
+
+
 @pytest.mark.parametrize("later", [*READS_UNTIL])
 def test_words_for_an_agent_that_reads_what_a_thread_writes_say_both_orders(later: str) -> None:
     """The write may come before the issue, or after it: where the read lands late, it is seen first in either case."""

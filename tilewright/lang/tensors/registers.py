@@ -146,7 +146,8 @@ class Registers:
     def _need_static(self, dynamic: Value | None) -> None:
         if dynamic is not None:
             raise ConstraintError(
-                f"registers seen as {self.dtype} can be indexed only with numbers known while staging"
+                f"registers of {self.elem} seen as {self.dtype} are indexed at run time: "
+                "unroll the loop (cutlass.range_constexpr)"
             )
 
     # -- the protocol --------------------------------------------------------------------------------------------

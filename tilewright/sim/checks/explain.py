@@ -33,7 +33,7 @@ def explain(
             f"both are strong, but scope {narrow} does not cover both threads",
             "give both the scope that covers the two threads: cluster, gpu",
         )
-    if words := _of_a_copy_or_wgmma(agent, now.agent, now.verb == "load" and shared):
+    if words := _of_a_copy_or_wgmma(agent, now.agent, now.verb == "load" and shared, then.agent):
         return words
     if (now.scope != THREAD) != (then.scope != THREAD) and block == other_block and warp != other_warp:
         return (
@@ -60,9 +60,9 @@ def explain(
     return "no barrier, mbarrier or release and acquire is between the two on every path", fix
 
 
-def _of_a_copy_or_wgmma(earlier: str, later: str, reads: bool) -> tuple[str, str] | None:
+def _of_a_copy_or_wgmma(earlier: str, later: str, reads: bool, wrote: str = "") -> tuple[str, str] | None:
     """Words for the agents that act after the issue of an instruction; '' where the thread acts itself. ``reads``:
-    whether the later one reads shared memory."""
+    whether the later one reads shared memory; ``wrote``: what did the earlier one (st.async is waited for like TMA)."""
     if earlier == "cp.async":
         return (
             "the cp.async copy has been issued, but its group has not been waited for (or only by its own thread)",
@@ -75,9 +75,10 @@ def _of_a_copy_or_wgmma(earlier: str, later: str, reads: bool) -> tuple[str, str
             "warpgroup.wait_group(n) before the buffer is released or written again",
         )
     if earlier == "tma":
+        what = "st.async" if wrote == "st.async" else "a TMA copy"
         return (
-            "the bytes of a TMA copy have arrived when their mbarrier's phase is complete, and this thread has not "
-            "waited for that",
+            f"the bytes of {what} have arrived when their mbarrier's phase is complete, and this thread has not waited "
+            "for that",
             "mbarrier_wait(barrier, phase) (consumer_wait of a pipeline) before the access",
         )
     if earlier.startswith("cp.async.bulk"):

@@ -72,8 +72,8 @@ class RaceFindings:
         stages = self.order.stages if shared else None
         copy = None if stages is None else self._copy_that_arrives(acting, k) or stages.copy_at(wave, offset)
         parties = [
-            Party(DOES[access.verb], now_site.op, self._who(int(acting.identity[k]), copy)),
-            Party(DID[then_site.verb], then_site.op, self._who(int(who_of(before[k])), copy)),
+            Party(DOES[access.verb], now_site.op, self._who(int(acting.identity[k]), now_site, copy)),
+            Party(DID[then_site.verb], then_site.op, self._who(int(who_of(before[k])), then_site, copy)),
         ]
         if shared:
             offset %= wave.shared.stride
@@ -136,17 +136,18 @@ class RaceFindings:
         mine = np.flatnonzero(arrival.notes.warps[lanes // WARP] == warp)
         return Copy(0, 0, int(places[mine[0]]), warp, lane) if mine.size else None
 
-    def _who(self, identity: int, copy: Copy | None = None) -> Actor:
+    def _who(self, identity: int, site: Site, copy: Copy | None = None) -> Actor:
         unit, lane = divmod(identity, WARP)
         block, warp, agent = self.order.layout.describe(unit)
         for clocks_wave, clocks in self.order.waves.items():
             if clocks.first <= block < clocks.first + len(clocks_wave.coords):
                 coords = clocks_wave.coords[block - clocks.first]
-                if agent == "tma":  # the thread that issued it, where it is known, may be of another block
-                    if copy is None:
-                        return Actor(tuple(int(v) for v in coords), agent="TMA")
+                if agent == "tma":  # all whose bytes count at an mbarrier
+                    name = "st.async" if site.agent == "st.async" else "TMA"
+                    if copy is None:  # the thread that issued it, where it is known, may be of another block
+                        return Actor(tuple(int(v) for v in coords), agent=name)
                     own, warp = divmod(copy.warp, self.order.layout.warps)
-                    return actor(self.launch, clocks_wave.coords[own], warp, copy.lane, "TMA", clocks.role(copy.warp))
+                    return actor(self.launch, clocks_wave.coords[own], warp, copy.lane, name, clocks.role(copy.warp))
                 role = clocks.role((block - clocks.first) * self.order.layout.warps + warp)
                 return actor(self.launch, coords, warp, lane, agent, role)
         return Actor((block,))
