@@ -33,6 +33,7 @@ from tilewright.gemm import (
     scaled_matmul,
     sparse_matmul,
 )
+from tilewright.gemm.operators import repeated_call
 
 BURST = 100
 
@@ -98,7 +99,7 @@ def products() -> dict[str, Callable[[], Any]]:
 def models_products() -> dict[str, Callable[[], Any]]:
     """What models are made of beside ``matmul``, in small sizes, each beside PyTorch's where it has one."""
     tilewright_ops()
-    return {**mixed(), **scaled(), **groups(), **sparse()}
+    return {**mixed(), **scaled(), **groups(), **sparse(), **new_rows()}
 
 
 def tilewright_ops() -> Any:
@@ -168,6 +169,55 @@ def groups() -> dict[str, Callable[[], Any]]:
             a8, b8, rows, columns, ends, out_dtype=bf16
         ),
         "groups: combine_rows": lambda: combine_rows(a, places, weights),
+    }
+
+
+def new_rows() -> dict[str, Callable[[], Any]]:
+    """Calls that no launch was kept of, as a program makes them that sees another number of rows each time; all kernels
+    are compiled. 1024 x 1024, of 8 experts where rows are in groups, whose number is K in the last two."""
+    n, experts, e4m3, bf16 = 1024, 8, torch.float8_e4m3fn, torch.bfloat16
+    dense, weights = drawn(n, n), drawn(experts, n, n)
+    int4 = prepare_weight(
+        torch.randint(-8, 8, (n, n), device="cuda", dtype=torch.int8), torch.rand(n, n // 128, device="cuda").bfloat16()
+    )
+    b8, weights8 = drawn(n, n).to(e4m3).T, weights.to(e4m3).mT
+    columns, columns8 = torch.rand(1, n, device="cuda"), torch.rand(experts, n, device="cuda")
+
+    def cut(rows: int) -> torch.Tensor:
+        return torch.arange(1, experts + 1, device="cuda", dtype=torch.int32) * (rows // experts)
+
+    made = [
+        (a, a.to(e4m3), torch.rand(rows, 1, device="cuda"), cut(rows), drawn(n, rows))
+        for rows in range(256, 768, 64)
+        for a in [drawn(rows, n)]
+    ]
+
+    def new(product: Callable[..., Any]) -> Callable[[], Any]:
+        arrays = itertools.cycle(made)
+
+        def run() -> Any:
+            repeated_call.CALLS.clear()
+            return product(*next(arrays))
+
+        return run
+
+    return {
+        "new rows: mixed_matmul(a, int4)": new(lambda a, a8, s, ends, t: mixed_matmul(a, int4)),
+        "new rows: torch.mm(a, b)": new(lambda a, a8, s, ends, t: torch.mm(a, dense)),
+        "new rows: scaled_matmul, rows": new(lambda a, a8, s, ends, t: scaled_matmul(a8, b8, s, columns)),
+        "new rows: torch._scaled_mm, rows": new(
+            lambda a, a8, s, ends, t: torch._scaled_mm(a8, b8, s, columns, out_dtype=bf16)
+        ),
+        "new rows: grouped_matmul(a, b, offsets)": new(lambda a, a8, s, ends, t: grouped_matmul(a, weights, ends)),
+        "new rows: torch._grouped_mm": new(lambda a, a8, s, ends, t: torch._grouped_mm(a, weights, ends)),
+        "new rows: scaled_grouped_matmul": new(
+            lambda a, a8, s, ends, t: scaled_grouped_matmul(a8, weights8, s.view(-1), columns8, ends)
+        ),
+        "new rows: torch._scaled_grouped_mm": new(
+            lambda a, a8, s, ends, t: torch._scaled_grouped_mm(a8, weights8, s.view(-1), columns8, ends, out_dtype=bf16)
+        ),
+        "new rows: grouped_matmul, K cut": new(lambda a, a8, s, ends, t: grouped_matmul(t, a, ends)),
+        "new rows: torch._grouped_mm, K cut": new(lambda a, a8, s, ends, t: torch._grouped_mm(t, a, ends)),
     }
 
 

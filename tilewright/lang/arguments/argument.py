@@ -24,18 +24,22 @@ from tilewright.lang.arguments.kinds import (
 from tilewright.lang.arguments.protocol import ADAPTERS, ProtocolArgument, implicit_tensor
 from tilewright.lang.arguments.signature import is_constexpr, is_integer_tree, numeric_annotation
 from tilewright.lang.arguments.streams import EnvironmentStream, is_stream, wants_stream
-from tilewright.lang.numbers.numeric import Numeric
+from tilewright.lang.numbers.numeric import Float32, Int32, Int64, Numeric
 from tilewright.lang.staging import objects
 from tilewright.lang.tensors.pointer import Pointer
 from tilewright.lang.tensors.tensor import Tensor
 
 _OWN_HINTS: dict[type, dict[str, Any]] = {}
+NUMBERS = frozenset((Int32, Int64, Float32))
+"""Numbers that are most often among the arguments of the library's own kernels."""
 
 
 def argument_of(name: str, value: Any, annotation: Any = None) -> Argument:
     """The argument that ``value`` makes for a parameter with ``annotation``."""
     if is_constexpr(annotation) or value is None or (type(value) is int and is_integer_tree(annotation)):
         return StaticArgument(name, value)
+    if annotation is None and type(value) in NUMBERS:
+        return ScalarArgument(name, type(value))  # what follows comes to the same in four times the time
     _check_annotation(name, value, annotation)
     if isinstance(value, EnvironmentStream):
         return OmittedArgument(name, None)  # what `launch(stream=None)` means
@@ -59,10 +63,9 @@ def argument_of(name: str, value: Any, annotation: Any = None) -> Argument:
 
 def _group(name: str, value: Any, annotation: Any) -> Argument:
     """A container; ``annotation`` holds for all that is in it."""
-    items = zip(objects.labels_of(value), objects.codec(value)[0](value), strict=True)
-    notes = _notes(value)
+    labels, notes = objects.labels_of(value), _notes(value)
     parts: list[Argument] = []
-    for label, item in items:
+    for label, item in zip(labels, objects.codec(value)[0](value), strict=True):
         note, field = notes.get(label, annotation), f"{name}{label}"
         constant = label in notes and is_constexpr(note)
         parts.append(ConstantField(field, item) if constant else argument_of(field, item, note))

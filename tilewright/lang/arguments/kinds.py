@@ -100,6 +100,9 @@ class ScalarArgument(Argument, run_time.NumberSpec):
     def read(self, value: Any) -> list[Any]:
         if isinstance(value, Numeric):
             value = value.value
+        span = self.span
+        if type(value) is int and span is not None and span[0] <= value <= span[1]:
+            return [value]  # what follows comes to the same
         if isinstance(value, Value) or not isinstance(value, (numbers.Real, *numpy_scalars(value))):
             raise self.wrong(f"a number ({self.cls.__name__})", repr(value) if isinstance(value, str) else value)
         number: Any = value

@@ -119,6 +119,13 @@ def _same(a: Any, b: Any, pairs: set[tuple[int, int]]) -> bool:
         return False
     if kind in _BY_VALUE:
         return bool(a == b)
+    if kind is tuple:  # without attributes; what holds itself does so through something that can change
+        if len(a) != len(b):
+            return False
+        for x, y in zip(a, b, strict=True):
+            if x is not y and not _same(x, y, pairs):
+                return False
+        return True
     if isinstance(a, Numeric):  # == of run-time numbers would be an operation of the program
         return a.value is b.value or (a.is_static and b.is_static and repr(a.value) == repr(b.value))
     if kind is float:

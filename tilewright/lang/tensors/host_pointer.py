@@ -75,7 +75,8 @@ class HostPointer(Pointer):
         return [self.value()]
 
     def __get_mlir_types__(self) -> list[Type]:
-        return [PtrType(self._kind.elem, self._kind.space, self.alignment)]
+        kind, alignment = self._kind, self.alignment
+        return [kind if kind.align == alignment else PtrType(kind.elem, kind.space, alignment)]
 
     def __new_from_mlir_values__(self, values: list[Value]) -> Pointer:
         return pointer_to(self.dtype, values[0], self.wide)

@@ -19,7 +19,13 @@ def dynamic_leaves(x: Any) -> list[Any]:
     if isinstance(x, ComposedLayout):
         return [*dynamic_leaves(x.offset), *dynamic_leaves(x.outer)]
     if isinstance(x, tuple):
-        return [leaf for part in x for leaf in dynamic_leaves(part)]
+        found: list[Any] = []
+        for part in x:
+            if isinstance(part, Integer):
+                found.append(part)
+            elif type(part) is not int:
+                found += dynamic_leaves(part)
+        return found
     if isinstance(x, ScaledBasis):
         return dynamic_leaves(x.value)
     return [x] if isinstance(x, Integer) else []
@@ -61,7 +67,7 @@ def pattern(x: Any) -> Any:
     if isinstance(x, ComposedLayout):
         return ("composed", x.inner, pattern(x.offset), pattern(x.outer))
     if isinstance(x, tuple):
-        return tuple([pattern(part) for part in x])
+        return tuple([part if type(part) is int else pattern(part) for part in x])
     if isinstance(x, ScaledBasis):
         return ("basis", pattern(x.value), x.mode)
     return None if isinstance(x, Integer) else x
