@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -18,6 +20,7 @@ from tilewright.lang.numbers.numeric import Boolean, Float16, Float32, Int32, In
 from tilewright.lang.tensors.pointer import Pointer
 from tilewright.lang.tensors.tensor import Tensor, make_tensor
 from tilewright.layout import Layout
+from tilewright.testing import per_thread
 
 
 def gmem(stage, layout: Layout) -> Tensor:
@@ -306,3 +309,43 @@ def test_composed_with_a_function() -> None:
     x = np.zeros(12, np.int32)
     run(body, x, block=6)
     assert x.tolist() == [0, 1, 0, 2, 0, 3, 0, 4, 0, 50, 0, 6]
+
+
+@pytest.mark.parametrize(
+    ("own", "seen", "each"), [("Float32", "Float16", 4), ("Int8", "Int32", 2), ("Int4", "Int8", 2)]
+)
+def test_recast_registers_in_a_run_time_loop_are_those_of_the_unrolled_one(own: str, seen: str, each: int) -> None:
+    """Written and read by columns, whose index is a multiple of the elements in a register."""
+    kind, narrow = getattr(cutlass, own), getattr(cutlass, seen)
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor, steps: Any):
+        held = cute.make_rmem_tensor(4 * each * narrow.width // kind.width, kind)
+        view = cute.make_tensor(cute.recast_ptr(held.iterator, dtype=narrow), cute.make_layout((each, 4)))
+        for j in steps(4):
+            view[None, j].store(x[None, j].load().to(narrow))
+        for j in steps(4):
+            y[None, 3 - j].store(view[None, 3 - j].load().to(cutlass.Int32))
+
+    @cute.jit
+    def host(x: cute.Tensor, y: cute.Tensor, steps: cutlass.Constexpr):
+        kernel(x, y, steps).launch(grid=(1, 1, 1), block=(1, 1, 1))
+
+    x = np.arange(-2 * each, 2 * each, dtype=np.int32).reshape(each, 4)
+    for steps in (cutlass.range, cutlass.range_constexpr):
+        y = np.zeros_like(x)
+        host(from_dlpack(x), from_dlpack(y), steps)
+        np.testing.assert_array_equal(y, x)
+
+
+def test_recast_registers_are_not_indexed_by_any_run_time_number() -> None:
+    @cute.jit
+    def program(t: Any) -> Any:
+        view = cute.make_tensor(
+            cute.recast_ptr(cute.make_rmem_tensor(4, cutlass.Float32).iterator, dtype=cutlass.Float16),
+            cute.make_layout(8),
+        )
+        return view[t]
+
+    with pytest.raises(ConstraintError, match=r"not known to be a multiple of 2: unroll the loop"):
+        per_thread(program, 8)

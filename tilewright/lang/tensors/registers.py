@@ -81,15 +81,16 @@ class Registers:
         builder = Builder.current()
         if not self.is_recast:
             return builder.frag_load(self.frag, [base + o for o in offsets], dynamic, scalar)
-        self._need_static(dynamic)
         new = self.dtype.ir_type
         words, ratio = self._together()
         if ratio == 1:
-            parts = builder.frag_load(self.frag, [(base + o) * words + r for o in offsets for r in range(words)])
+            parts = builder.frag_load(
+                self.frag, [(base + o) * words + r for o in offsets for r in range(words)], dynamic
+            )
             vector = builder.bitcast(parts, VecType(new, len(offsets)))
         else:
             groups = sorted({(base + o) // ratio for o in offsets})
-            whole = self._groups(groups)
+            whole = self._groups(groups, dynamic)
             place = {group: i for i, group in enumerate(groups)}
             vector = builder.shuffle(whole, [place[(base + o) // ratio] * ratio + (base + o) % ratio for o in offsets])
         return builder.extract(vector, 0) if scalar else vector
@@ -99,10 +100,10 @@ class Registers:
         bits = math.lcm(self.elem.width, self.dtype.width)
         return bits // self.elem.width, bits // self.dtype.width
 
-    def _groups(self, groups: Sequence[int]) -> Value:
-        """All elements of some of the groups that :meth:`_together` counts."""
+    def _groups(self, groups: Sequence[int], dynamic: Value | None) -> Value:
+        """All elements of some of the groups that :meth:`_together` counts, ``dynamic`` registers further."""
         builder, (words, ratio) = Builder.current(), self._together()
-        parts = builder.frag_load(self.frag, [group * words + r for group in groups for r in range(words)])
+        parts = builder.frag_load(self.frag, [group * words + r for group in groups for r in range(words)], dynamic)
         return builder.bitcast(parts, VecType(self.dtype.ir_type, len(groups) * ratio))
 
     def store(self, value: Value, offsets: Sequence[int], index: Any = 0) -> None:
@@ -112,13 +113,14 @@ class Registers:
         if not self.is_recast:
             builder.frag_store(self.frag, value, [base + o for o in offsets], dynamic)
             return
-        self._need_static(dynamic)
         own = self.elem
         vector = value if isinstance(value.type, VecType) else builder.build([value])
         words, ratio = self._together()
         if ratio == 1:
             parts = builder.bitcast(vector, VecType(own, len(offsets) * words))
-            builder.frag_store(self.frag, parts, [(base + o) * words + r for o in offsets for r in range(words)])
+            builder.frag_store(
+                self.frag, parts, [(base + o) * words + r for o in offsets for r in range(words)], dynamic
+            )
             return
         places = [base + o for o in offsets]
         groups = sorted({p // ratio for p in places})
@@ -126,29 +128,34 @@ class Registers:
         if len(last) == len(groups) * ratio:
             merged = builder.shuffle(vector, [last[group * ratio + i] for group in groups for i in range(ratio)])
         else:
-            old = self._groups(groups)
+            old = self._groups(groups, dynamic)
             lanes = list(range(len(groups) * ratio))
             for k, place in enumerate(places):
                 lanes[groups.index(place // ratio) * ratio + place % ratio] = len(lanes) + k
             merged = builder.shuffle(builder.concat([old, vector]), lanes)
         whole = builder.bitcast(merged, VecType(own, len(groups) * words))
-        builder.frag_store(self.frag, whole, [group * words + r for group in groups for r in range(words)])
+        builder.frag_store(self.frag, whole, [group * words + r for group in groups for r in range(words)], dynamic)
 
     def _base(self, index: Any) -> tuple[int, Value | None]:
-        """(static offset, run-time index operand or None)."""
+        """(static offset in elements, run-time index in registers of the fragment's own type or None)."""
         offset, index = unwrap(self.offset), unwrap(index)
         if isinstance(offset, int) and isinstance(index, int):
             return offset + index, None
         if isinstance(offset, int):
-            return offset, index.ir_value()
-        return (index, offset.ir_value()) if isinstance(index, int) else (0, (offset + index).ir_value())
+            static, moving = offset, index
+        else:
+            static, moving = (index, offset) if isinstance(index, int) else (0, offset + index)
+        return static, (self._in_own(moving) if self.is_recast else moving).ir_value()
 
-    def _need_static(self, dynamic: Value | None) -> None:
-        if dynamic is not None:
+    def _in_own(self, moving: Any) -> Any:
+        """A run-time number of elements as one of registers; it must be known to end where a register does."""
+        words, ratio = self._together()
+        if moving.divisibility % ratio:
             raise ConstraintError(
-                f"registers of {self.elem} seen as {self.dtype} are indexed at run time: "
-                "unroll the loop (cutlass.range_constexpr)"
+                f"registers of {self.elem} seen as {self.dtype} are indexed at run time, by a number that is not known "
+                f"to be a multiple of {ratio}: unroll the loop (cutlass.range_constexpr)"
             )
+        return moving // ratio * words
 
     # -- the protocol --------------------------------------------------------------------------------------------
 
