@@ -148,7 +148,7 @@ class DrawnCopy:
         return np.array([[offset(i, t) for i in range(elements)] for t in range(count)])
 
     def run(self, device: str = "cpu") -> str:
-        """``exact``, ``wrong``, ``skipped``, or the error that refuses the copy; ``device`` may be "cuda"."""
+        """``exact``, ``wrong`` and where, ``skipped``, or the error that refuses the copy; ``device`` may be "cuda"."""
         try:
             offsets = self.offsets()
         except LayoutError as error:
@@ -180,8 +180,15 @@ class DrawnCopy:
             return f"refused: {type(error).__name__}: {error}"
         if device != "cpu":
             memory[:], tiles[:] = (x.cpu().numpy() for x in there)
-        same = np.array_equal(memory, want_memory) and np.array_equal(tiles, want_tiles)
-        return "exact" if same else "wrong"
+        for name, found, want in (
+            ("memory", memory, want_memory),
+            ("tiles", tiles.reshape(-1), want_tiles.reshape(-1)),
+        ):
+            if (places := np.flatnonzero(found != want)).size:
+                first = ", ".join(f"[{i}] {found[i]} for {want[i]}" for i in places[:4])
+                begins = f", the tensor begins at {self.begin}" if name == "memory" else ""
+                return f"wrong: {places.size} elements of {name}{begins}: {first}"
+        return "exact"
 
     def __str__(self) -> str:
         way = "load" if self.load else "store"
