@@ -180,6 +180,11 @@ class DrawnCopy:
             return f"refused: {type(error).__name__}: {error}"
         if device != "cpu":
             memory[:], tiles[:] = (x.cpu().numpy() for x in there)
+        if not self.load:  # what is behind the end of a row in its last 16 bytes may be written, too
+            chunks = np.arange(memory.size) // self.vector
+            behind = np.isin(chunks, chunks[offsets[inside]])
+            behind[offsets[inside]] = False
+            memory[behind] = want_memory[behind]
         for name, found, want in (
             ("memory", memory, want_memory),
             ("tiles", tiles.reshape(-1), want_tiles.reshape(-1)),

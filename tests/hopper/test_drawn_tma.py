@@ -23,7 +23,7 @@ from tests.search_options import add_options, in_processes, leave
 from tilewright import cute
 from tilewright.cute.nvgpu import cpasync
 from tilewright.cute.runtime import from_dlpack
-from tilewright.errors import ArgumentError, ConstraintError
+from tilewright.errors import ArgumentError, ConstraintError, SimulationError
 from tilewright.layout import Swizzle, make_composed_layout, parse
 
 
@@ -82,6 +82,25 @@ def test_strides_that_only_the_launch_knows() -> None:
         run(*views, 128, 2)
     with pytest.raises(ArgumentError, match="is negative .-128.; TMA steps forwards only"):
         run(*views, -128, 1)
+
+
+@pytest.mark.parametrize(("extent", "written"), [(95, 96), (92, 92), (93, 96), (65, 68)])
+def test_a_store_writes_whole_chunks_of_16_bytes(extent: int, written: int) -> None:
+    """The rest of the last chunk comes from the box, which the load filled with zeros; the next chunk is left alone."""
+    given, copied = aligned(128, np.float32), aligned(128, np.float32)
+    given[:], copied[:] = np.arange(128) + 1, -1
+
+    @cute.jit
+    def run(a: cute.Tensor, b: cute.Tensor):
+        a, b = (cute.make_tensor(x.iterator, cute.make_layout(extent)) for x in (a, b))
+        Through((32,), cute.make_layout(32))(a, b)
+
+    run(*(from_dlpack(x, assumed_align=16) for x in (given, copied)))
+    zeros, rest = np.zeros(written - extent, np.float32), np.full(128 - written, -1, np.float32)
+    np.testing.assert_array_equal(copied, np.concatenate([given[:extent], zeros, rest]))
+    if written > extent:  # an array that ends with the tensor has no room for the chunk
+        with pytest.raises(SimulationError, match="(?s)array that this launch knows.*whole chunks of 16 bytes"):
+            run(from_dlpack(given, assumed_align=16), from_dlpack(copied[:extent], assumed_align=16))
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,7 @@ CASES: dict[str, Callable[[Any, Any], Any]] = {
     "flat_product": lambda n, a: cute.flat_product(cute.make_layout((4, 2)), cute.make_layout((3, n))),
     "flatten": lambda n, a: cute.flatten(a),
     "flatten_to_tuple": lambda n, a: cute.flatten_to_tuple((n, (2, (3,)))),
+    "front": lambda n, a: (cute.front(a), cute.front((n, 2))),
     "get": lambda n, a: cute.get(a, mode=[1, 0]),
     "get_nonswizzle_portion": lambda n, a: cute.get_nonswizzle_portion(swizzled(a)),
     "get_swizzle_portion": lambda n, a: cute.get_swizzle_portion(swizzled(a)).num_bits,
