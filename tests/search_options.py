@@ -7,8 +7,10 @@ import multiprocessing
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
 from typing import Any
 
 
@@ -43,6 +45,25 @@ def in_processes(options: argparse.Namespace, judge: Callable[[int], Any]) -> It
     except TimeoutError:
         print(f"no case ended in time any more; open is {min(cases.values())} among others", flush=True)
     pool.shutdown(wait=False, cancel_futures=True)
+
+
+def search(description: str | None, verdict: Callable[..., tuple[str, str]], good: Sequence[str] = ("right",)) -> int:
+    """The program of a search: ``verdict(seed, device=)`` gives a kind and a text; kinds that are not ``good`` are
+    failures. Prints each as it is found, the counts, and the three shortest at the end; returns the exit status."""
+    parser = argparse.ArgumentParser(description=(description or "").splitlines()[0])
+    add_options(parser, devices=True)
+    options = parser.parse_args()
+    found: Counter[str] = Counter()
+    failed: list[tuple[str, int, str]] = []
+    for seed, (kind, text) in in_processes(options, partial(verdict, device=options.device)):
+        found[kind] += 1
+        if kind not in good:
+            failed.append((text, seed, kind))
+            print(f"case {seed}: {kind}: {text.splitlines()[-1][:300]}", flush=True)
+    print(dict(found))
+    for text, seed, kind in sorted(failed, key=lambda each: len(each[0]))[:3]:
+        print(f"\ncase {seed}: {kind}\n{text}")
+    return 1 if failed else 0
 
 
 def leave(code: int) -> None:

@@ -102,7 +102,7 @@ def real(elem: ScalarType, exact: Fraction, zero: float = 0.0) -> float:
 
 
 def power_of_two(value: float) -> float:
-    """The least power of two from 2^-127 to 2^127 that is not below the number, 2^127 if there is none; NaN for numbers
+    """The least power of two from 2^-127 on that is not below the number, at most 2^127; NaN for numbers
     below zero."""
     if not value >= 0:
         return math.nan

@@ -9,11 +9,9 @@ program is refused at a line of its own.
 
 from __future__ import annotations
 
-import argparse
 import math
 import operator
 import random
-from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -26,7 +24,7 @@ import tilewright.cute as cute
 from tests.lang.program_search import LITERALS, agrees, compiled, drawn_value
 from tests.lang.typed_numbers import DTYPES, FLOATS, INTEGERS, KINDS, NAMES, Number, Undefined, convert
 from tests.machines import on_gpu
-from tests.search_options import add_options, in_processes, leave
+from tests.search_options import leave, search
 from tilewright.errors import TilewrightError
 
 STORED = {"Float8E4M3FN": ml_dtypes.float8_e4m3fn, "Float8E5M2": ml_dtypes.float8_e5m2}
@@ -322,22 +320,5 @@ def verdict(seed: int, device: str = "cpu") -> tuple[str, str]:
     return "right", text
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    add_options(parser, devices=True)
-    options = parser.parse_args()
-    found: Counter[str] = Counter()
-    failed: list[tuple[str, int, str]] = []
-    for seed, (kind, text) in in_processes(options, partial(verdict, device=options.device)):
-        found[kind] += 1
-        if kind in ("wrong", "foreign"):
-            failed.append((text, seed, kind))
-            print(f"case {seed}: {kind}: {text.splitlines()[-1][:200]}", flush=True)
-    print(dict(found))
-    for text, seed, kind in sorted(failed, key=lambda each: len(each[0]))[:3]:
-        print(f"\ncase {seed}: {kind}\n{text}")
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    leave(main())
+    leave(search(__doc__, verdict, ("right", "refused", "undefined")))

@@ -6,12 +6,9 @@ definitions, written out in Python.
 
 from __future__ import annotations
 
-import argparse
 import functools
 import operator
 import random
-from collections import Counter
-from functools import partial
 from typing import Any
 
 import ml_dtypes
@@ -19,7 +16,7 @@ import numpy as np
 
 import tilewright as cutlass
 from tests.machines import on_gpu
-from tests.search_options import add_options, in_processes, leave
+from tests.search_options import leave, search
 from tilewright import cute
 from tilewright.cute import arch
 from tilewright.errors import TilewrightError
@@ -209,22 +206,5 @@ def verdict(seed: int, device: str = "cpu") -> tuple[str, str]:
     return "right", ""
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    add_options(parser, devices=True)
-    options = parser.parse_args()
-    found: Counter[str] = Counter()
-    failed: list[tuple[str, int]] = []
-    for seed, (kind, text) in in_processes(options, partial(verdict, device=options.device)):
-        found[kind] += 1
-        if kind != "right":
-            failed.append((text, seed))
-            print(f"case {seed}: {kind}: {text.splitlines()[-1][:300]}", flush=True)
-    print(dict(found))
-    for text, seed in sorted(failed, key=lambda each: len(each[0]))[:3]:
-        print(f"\ncase {seed}:\n{text}")
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    leave(main())
+    leave(search(__doc__, verdict))
