@@ -154,7 +154,7 @@ def _chosen(layout: Any, shape: Any, shapes: Any, what: str) -> tuple[MMALayout,
 
 
 def _load(num: int, layout: MMALayout, shape: LoadShape, src_format: Any) -> MatrixCopy:
-    """The instruction, or ConstraintError where there is none."""
+    """The instruction; ConstraintError if PTX does not have it."""
     transposed = layout is MMALayout.COL
     if shape is LoadShape.M8N8:
         if src_format is not None:

@@ -158,7 +158,7 @@ def complement(input: Any, cotarget: Any = None, *, loc: Any = None, ip: Any = N
 
 
 def _right_inverse(shapes: list[Any], strides: list[Any]) -> Layout:
-    """From stride 1 on, the mode whose stride is where the modes so far end, until there is none: its extent, by the
+    """From stride 1 on, the mode whose stride is where the modes so far end, while one is found: its extent, by the
     step of its coordinate in the 1-D coordinate."""
     by_stride: dict[int, tuple[Any, Any]] = {}
     runtime: list[tuple[Any, Any, Any]] = []

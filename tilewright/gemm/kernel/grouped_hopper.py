@@ -51,8 +51,8 @@ MANAGER = utils.TensorMapManager(utils.TensorMapUpdateMode.GMEM)
 @dataclass(frozen=True)
 class GroupWork:
     """What the roles of a block share: the ``table`` of the problems and the tensor ``maps`` of their matrices; the
-    ``rows`` of A by index (None: as they lie); the TMA atoms and coordinates of what is loaded (``loads``), the
-    ``stages`` that it goes to, and their ``ring``."""
+    ``rows`` of A by index (None: as they lie); the TMA atoms and coordinates of the operands (``loads``), the
+    ``stages`` in shared memory, and their ``ring``."""
 
     table: cute.Tensor
     maps: cute.Tensor

@@ -1,4 +1,4 @@
-"""What products of groups are refused for: arguments that do not go together, offsets and indices that are none."""
+"""Refusals of products of groups: arguments that do not go together, wrong offsets, wrong indices of rows."""
 
 from __future__ import annotations
 

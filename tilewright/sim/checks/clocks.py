@@ -222,7 +222,7 @@ class Clocks:
         return known[1:]
 
     def all_floors(self) -> tuple[int, int]:
-        """As :meth:`floors`, of what is known to all warps of the wave."""
+        """As :meth:`floors`, for the clocks that all warps of the wave know."""
         return int(self.floor.min()), 0 if self.copies is None else int(self.clocks[:, self.copies].min())
 
     # -- whole warps ---------------------------------------------------------------------------------------------------
