@@ -347,5 +347,5 @@ def test_recast_registers_are_not_indexed_by_any_run_time_number() -> None:
         )
         return view[t]
 
-    with pytest.raises(ConstraintError, match=r"not known to be a multiple of 2: unroll the loop"):
+    with pytest.raises(ConstraintError, match=r"not known to be a multiple of 2 is indexed at run time, by 'tidx'"):
         per_thread(program, 8)

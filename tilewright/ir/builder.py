@@ -83,6 +83,21 @@ class Builder:
         finally:
             self._stack.builders.pop()
 
+    def checkpoint(self) -> dict[str, Any]:
+        """What is known so far beside the ops, for :meth:`go_back`."""
+        return {
+            "smem_bytes": self.smem_bytes,
+            "smem_gaps": [*self.smem_gaps],
+            "ptx_registers": {**self.ptx_registers},
+            "variables": len(self.variables),
+        }
+
+    def go_back(self, to: dict[str, Any]) -> None:
+        """Forget what became known since this checkpoint: what was staged since then is not part of the function."""
+        self.smem_bytes, self.smem_gaps = to["smem_bytes"], [*to["smem_gaps"]]
+        self.ptx_registers = {**to["ptx_registers"]}
+        del self.variables[to["variables"] :]
+
     @contextlib.contextmanager
     def inside(self, block: Block) -> Iterator[Block]:
         """Append to ``block`` (a region being built) for the duration."""

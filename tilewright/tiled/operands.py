@@ -5,11 +5,12 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from tilewright.errors import ConstraintError
+from tilewright.errors import HOW_STATIC, ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.types import F32, TF32, ScalarType
 from tilewright.lang.device.threads import block_shape
 from tilewright.lang.staging.ranges import HintWarning
+from tilewright.lang.staging.unrolling import register_number
 from tilewright.lang.tensors.registers import Registers
 from tilewright.layout import Layout, is_static, product, rank, recast_layout, size
 
@@ -99,18 +100,19 @@ def register_operand(instruction: Any, role: str, x: Any) -> tuple[Any, Layout, 
         maker = f"make_fragment_{role.replace('D', 'C')}"
         where = f"{x.linear} must be in registers, not in {x.memspace}"
         raise ConstraintError(f"{instruction}: {role} {where}: use {maker}")
-    if not isinstance(registers.offset, int) or not is_static(x.linear):
+    if not is_static(x.linear):
         raise ConstraintError(
-            f"{instruction}: registers are named by static numbers, but {role} {x} is indexed at run time: "
-            "unroll the loop (cutlass.range_constexpr)"
+            f"{instruction}: registers are named by static numbers, but the layout of {role} {x} is not known: "
+            f"{HOW_STATIC}"
         )
+    offset = register_number(registers.offset, f"{instruction}: registers are named by static numbers, but {role} {x}")
     own = registers.elem.width
     if own == 8 and registers.dtype.ir_type.packed:  # numbers without gaps: the instruction sees their bytes
         width = registers.dtype.width
-        return registers.frag, recast_layout(8, width, x.linear), registers.offset * width // 8
+        return registers.frag, recast_layout(8, width, x.linear), offset * width // 8
     if own != registers.dtype.width:
         raise ConstraintError(
             f"{instruction}: {role} is a view of {own}-bit registers as {registers.dtype}: copy it to a fragment of "
             "its own type"
         )
-    return registers.frag, x.linear, registers.offset
+    return registers.frag, x.linear, offset

@@ -6,10 +6,11 @@ from typing import Any
 
 from tilewright.atoms.copy import CopyInstruction
 from tilewright.atoms.tensor_memory_move import TmemMove
-from tilewright.errors import ConstraintError
+from tilewright.errors import HOW_STATIC, ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.types import PtrType
+from tilewright.lang.staging.unrolling import register_number
 from tilewright.lang.tensors.access import places
 from tilewright.lang.tensors.pointer import Pointer
 from tilewright.lang.tensors.registers import Registers
@@ -27,11 +28,10 @@ def in_registers(tensor: Tensor) -> bool:
 def register_numbers(atom: Any, tensor: Tensor, values: Layout, rest: Layout) -> tuple[tuple[int, ...], ...]:
     """For each repetition the elements of the fragment, in the order of the instruction's values."""
     registers = tensor.engine
-    base = registers.offset
-    if not isinstance(base, int) or not is_static(values) or not is_static(rest):
+    base = register_number(registers.offset, f"{atom}: registers are named by static numbers, but {tensor}")
+    if not is_static(values) or not is_static(rest):
         raise ConstraintError(
-            f"{atom}: registers are named by static numbers, but {tensor} is indexed at run time: "
-            "unroll the loop (cutlass.range_constexpr)"
+            f"{atom}: registers are named by static numbers, but the layout of {tensor} is not known: {HOW_STATIC}"
         )
     inside, steps = static_offsets(values), static_offsets(rest)
     numbers = tuple(tuple(base + step + v for v in inside) for step in steps)

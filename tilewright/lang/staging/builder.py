@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import FrameType, FunctionType
 from typing import Any
 
@@ -11,6 +12,7 @@ from tilewright.errors import StagingError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Block, Location, Value
 from tilewright.ir.types import ScalarType, Type
+from tilewright.lang.staging import printing
 from tilewright.lang.staging.location import STAGED_LIBRARY_CODE, USER_FILES, is_user_file, located
 
 
@@ -31,6 +33,21 @@ class StagingBuilder(Builder):
         self.given = given
         self.lasting: dict[tuple[str, int], Any] = {}
         """See :func:`~tilewright.lang.staging.lasting.gathered`."""
+
+    @contextlib.contextmanager
+    def activate(self) -> Iterator[Builder]:
+        try:
+            with super().activate():
+                yield self
+        finally:
+            printing.show()  # also where staging ended in an error
+
+    def checkpoint(self) -> dict[str, Any]:
+        return {**super().checkpoint(), "printed": printing.count()}
+
+    def go_back(self, to: dict[str, Any]) -> None:
+        super().go_back(to)
+        printing.forget(to["printed"])
 
     @property
     def loc(self) -> Location | None:
@@ -67,6 +84,18 @@ class HostBuilder(StagingBuilder):
         builder = Builder.current()
         assert isinstance(builder, HostBuilder)
         return builder
+
+    def checkpoint(self) -> dict[str, Any]:
+        kernels = {key: [*made] for key, made in self.kernels.items()}
+        launched = {"kernels": kernels, "waiting": {**self.waiting}, "smem_bytes_of": {**self.smem_bytes_of}}
+        return {**super().checkpoint(), **launched}
+
+    def go_back(self, to: dict[str, Any]) -> None:
+        super().go_back(to)
+        for name in ("kernels", "waiting", "smem_bytes_of"):  # the dicts stay: calls of kernels hold them
+            held = getattr(self, name)
+            held.clear()
+            held.update(to[name])
 
     # Host code runs once, as a single thread. A kernel's body that is written here by mistake would compute thread 0's
     # part and no other, so what only a grid of threads has is refused.

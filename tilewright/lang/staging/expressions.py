@@ -16,6 +16,7 @@ from tilewright.lang.numbers.numeric import Boolean, NumberInMemory, Numeric
 from tilewright.lang.staging.aliases import ONE_OF_TWO, AliasPairs
 from tilewright.lang.staging.branch import emit_joined
 from tilewright.lang.staging.location import fail, here
+from tilewright.lang.staging.printing import print_
 from tilewright.lang.staging.refusals import is_dynamic
 from tilewright.lang.staging.region_state import RegionState
 from tilewright.lang.staging.regions import Region, can_speculate, decide
@@ -278,6 +279,7 @@ _BUILTINS: dict[Any, Any] = {
     builtins.ascii: _shown(ascii, ord("a")),
     builtins.format: _shown(format, -1),
     builtins.map: _map,
+    builtins.print: print_,
     **{function: _reads_texts(function) for function in (int, ord, complex, bytes, bytearray)},
     **{getattr(str, name): _unbound(name) for name in ("format", "format_map", "join")},
 }

@@ -20,8 +20,8 @@ from tilewright.lang.staging.location import fail, here
 from tilewright.lang.staging.loop_values import LoopValues
 from tilewright.lang.staging.ranges import Range, as_python
 from tilewright.lang.staging.region_state import RegionState
-from tilewright.lang.staging.regions import Region
 from tilewright.lang.staging.undefined import Undefined
+from tilewright.lang.staging.unrolling import ForBody
 
 
 def range_(function: Any) -> Any:
@@ -39,10 +39,22 @@ class For(HoldsUnnamed):
             ...
             i, x, y = loop.leave((i, x, y))
 
-    Python iterables iterate as they do. A :class:`Range` makes a run-time loop, whose body is traced.
+    Python iterables iterate as they do. A :class:`Range` makes a run-time loop, whose body is traced. If the trace
+    shows that its index names registers (:mod:`unrolling`), it is thrown away and the index takes its numbers in turn.
     """
 
-    __slots__ = ("arguments", "block", "bounds", "done", "iterable", "iterator", "level", "region", "target", "values")
+    __slots__ = (
+        "arguments",
+        "block",
+        "bounds",
+        "done",
+        "iterable",
+        "iterator",
+        "level",
+        "region",
+        "unrolled",
+        "values",
+    )
 
     def __init__(
         self,
@@ -59,10 +71,10 @@ class For(HoldsUnnamed):
             iterable = iterable.python()
         self.iterable = iterable
         self.iterator: Any = None
-        self.region: Region | None = None
+        self.region: ForBody | None = None
+        self.unrolled = False
         if isinstance(iterable, Range):
-            self.region = region = Region("for loop", here(2))
-            self.target = targets[0] if targets else "i"
+            self.region = region = ForBody(here(2), iterable, targets[0] if targets else "i")
             # The index is not carried: each iteration assigns it, and after the loop it has no value.
             clean = [
                 Undefined(n, f"it is the index of the {region}") if n in targets else v
@@ -81,15 +93,18 @@ class For(HoldsUnnamed):
     def unnamed(self) -> list[Any]:
         return [self.iterator]
 
-    def _trace(self, region: Region) -> Iterator[Any]:
+    def _trace(self, region: ForBody) -> Iterator[Any]:
         *self.bounds, index_of = normalise(self.iterable)
         self.done = False
         # Once more for each thing that a trace finds out to be carried (LoopValues.gather).
         while not self.done:
-            index = Value(self.bounds[0].type, self.target)
+            index = Value(self.bounds[0].type, region.target)
             self.block = Block([index])
             region.open(self.block)
-            yield index_of(index)
+            shown = index_of(index)
+            yield shown
+        if self.unrolled:  # numbers of the type that the trace saw
+            yield from map(type(shown), self.iterable.python())
 
     def enter(self, variables: tuple[Any, ...]) -> tuple[Any, ...]:
         if self.region is None:
@@ -100,14 +115,23 @@ class For(HoldsUnnamed):
 
     def leave(self, variables: tuple[Any, ...]) -> tuple[Any, ...]:
         if self.region is None:
-            return variables
+            return self.values.as_traced(variables) if self.unrolled else variables
+        if self.region.unrolled:
+            return self._unroll(variables, self.region)
         ends = self.values.gather(variables)
-        self.region.close()
+        self.region.close(keep=ends is not None)
         if ends is None:
             return variables
         self.done = True
         unroll = {"unroll": "full" if self.iterable.unroll_full else self.iterable.unroll}
         return self.values.close("for", self.bounds, [self.block], [self.arguments], [("yield", [], ends)], unroll)
+
+    def _unroll(self, variables: tuple[Any, ...], region: ForBody) -> tuple[Any, ...]:
+        """Throw the trace away: from here on Python iterates."""
+        before = self.values.thrown_away(variables)
+        region.close(keep=False)
+        self.region, self.done, self.unrolled = None, True, True
+        return self.values.as_traced(before)
 
 
 def normalise(span: Range) -> tuple[Value, Value, Value, Any]:

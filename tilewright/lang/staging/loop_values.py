@@ -146,6 +146,20 @@ class LoopValues:
         self.changing.update(new)  # `|=` would make a set of its own
         return bool(new)
 
+    def thrown_away(self, variables: Sequence[Any]) -> tuple[Any, ...]:
+        """A trace that ends with these variables does not count: the variables before it, and objects are as they were.
+        An error where it changed what cannot be put back."""
+        self.state.now(variables, self.region)
+        return self.state.restore()
+
+    def as_traced(self, variables: Sequence[Any]) -> tuple[Any, ...]:
+        """The variables of an unrolled loop, between two iterations: Python numbers in them and in the places that the
+        loop changes are of the types that they have in a run-time loop."""
+        for place in self.state.places.values():
+            if type(held := place.get()) in objects.LITERALS:
+                place.put(values.promoted(held))
+        return tuple(map(values.promoted, variables))
+
     def close(
         self,
         opcode: str,

@@ -12,6 +12,7 @@ from tilewright.ir.core import Block, Constant, Location, Op, Value
 from tilewright.ir.ops import PURE
 from tilewright.ir.types import ScalarType
 from tilewright.lang.numbers.numeric import Boolean, NumberInMemory, Numeric
+from tilewright.lang.staging import printing
 from tilewright.lang.staging.location import fail
 from tilewright.lang.staging.values import ShapeMismatch
 
@@ -30,7 +31,13 @@ def decide(test: Any) -> bool | Value:
 
 
 class Region:
-    """One open block of a run-time construct; ``what`` and ``where`` describe the construct in messages."""
+    """One open block of a run-time construct; ``what`` and ``where`` describe the construct in messages.
+
+    What a program does while a ``block`` is traced is in three places: its ops are in the block, what it changed in
+    Python's objects is known to a :class:`~tilewright.lang.staging.region_state.RegionState`, and the rest (allocated
+    shared memory, noted variables, what it printed) is in the builder, which goes back to ``before`` where the trace
+    is thrown away.
+    """
 
     def __init__(self, what: str, where: Location | None) -> None:
         self.what, self.where = what, where
@@ -38,16 +45,21 @@ class Region:
 
     def open(self, block: Block) -> None:
         builder = Builder.current()
+        self.block, self.before = block, builder.checkpoint()
         builder.regions.append(self)
         self._outer, builder.block = builder.block, block
 
-    def close(self) -> None:
+    def close(self, keep: bool = True) -> None:
+        """The block ends. Without ``keep`` the caller throws it away: the builder is as it was when it was opened."""
         builder = Builder.current()
         if not builder.regions or builder.regions[-1] is not self:
             raise fail(f"the {self} was left before its end")
         builder.regions.pop()
         assert self._outer is not None
         builder.block = self._outer
+        if not keep:
+            builder.go_back(self.before)
+        printing.show()
 
     def __str__(self) -> str:
         return f"run-time {self.what} at line {self.where.line}" if self.where else f"run-time {self.what}"

@@ -20,7 +20,9 @@ _IN_COMPREHENSION = (
 )
 _PLAIN = (ast.Name, ast.Constant, ast.Lambda, ast.expr_context, ast.arguments)
 """What runs no code of the user's; all else may: calls, methods of operators, the items of a generator."""
-BUILTINS = frozenset("min max any all bool str repr ascii format map globals int ord complex bytes bytearray".split())
+BUILTINS = frozenset(
+    "min max any all bool str repr ascii format map globals int ord complex bytes bytearray print".split()
+)
 OF_TEXTS = frozenset(("format", "format_map", "join"))
 """Methods of texts that put run-time numbers into them."""
 CHANGES_FROZEN = ("object.__setattr__", "object.__delattr__")

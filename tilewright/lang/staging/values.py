@@ -334,6 +334,18 @@ def _joined(a: Any, b: Any) -> facts.Facts | None:
     return facts.join(known[0], known[1]) if known[0] is not None and known[1] is not None else None
 
 
+def promoted(value: Any) -> Any:
+    """``value`` with numbers of the machine in place of Python's, alone or in tuples, as a region carries them.
+
+    >>> promoted((1, (True, "static")))
+    (Int32(1), (Boolean(True), 'static'))
+    """
+    kind = type(value)
+    if kind in LITERALS:
+        return number_class(value)(value)
+    return tuple(map(promoted, value)) if kind is tuple else value
+
+
 def flatten(value: Any, promote: bool = False) -> tuple[list[Value], Spec]:
     """The run-time values inside ``value`` and its shape.
 

@@ -82,7 +82,7 @@ class While:
         if self.values is None:
             return self._probed(known, variables)
         gathered = self.values.gather(variables)
-        self.region.close()
+        self.region.close(keep=gathered is not None)
         if gathered is None:
             return False
         test = known if isinstance(known, Value) else Boolean(known).ir_value()
@@ -90,7 +90,7 @@ class While:
         return True
 
     def _probed(self, known: bool | Value, variables: tuple[Any, ...]) -> bool:
-        self.region.close()
+        self.region.close(keep=not isinstance(known, Value))
         # Known now: what the condition emitted is part of the program, and Python's loop goes on. At run time it was a
         # probe: its ops are dropped, what it changed is put back, and the loop is traced.
         if not isinstance(known, Value):
@@ -107,14 +107,16 @@ class While:
             return variables
         self.afters = self.values.arguments()
         self.blocks[1].args = list(self.afters)
+        before = self.region.before
         self.region.open(self.blocks[1])
+        self.region.before = before  # a trace that is thrown away began with the condition
         return self.values.spread(self.afters)
 
     def leave(self, variables: tuple[Any, ...]) -> tuple[Any, ...]:
         if self.values is None:
             return variables
         ends = self.values.gather(variables)
-        self.region.close()
+        self.region.close(keep=ends is not None)
         if ends is None:
             return variables
         self.finished = True

@@ -10,7 +10,8 @@ from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.types import U8, FragType, ScalarType, Type, VecType
-from tilewright.lang.numbers.numeric import class_of, unwrap, wrap
+from tilewright.lang.numbers.numeric import Int32, class_of, unwrap, wrap
+from tilewright.lang.staging.unrolling import register_number
 from tilewright.lang.tensors.pointer import AddressSpace, is_packed
 
 
@@ -60,16 +61,15 @@ class Registers:
     def recast(self, dtype: Any) -> Registers:
         """The same registers as elements of ``dtype``."""
         old, new = self.dtype.width, dtype.width
-        if isinstance(self.offset, int):
-            offset = self.offset * old
-            if offset % new or self.count * self.elem.width % new:
-                raise ConstraintError(
-                    f"recast of registers from {self.dtype} to {dtype}: they do not come in whole {dtype}s"
-                )
-            return Registers(self.frag, dtype, offset // new)
-        if old != new:
-            raise ConstraintError(f"recast of registers from {self.dtype} to {dtype} at a run-time offset")
-        return Registers(self.frag, dtype, self.offset)
+        if old == new:
+            return Registers(self.frag, dtype, self.offset)
+        what = f"recast of registers from {self.dtype} to {dtype}: what"
+        offset = register_number(self.offset, what) * old
+        if offset % new or self.count * self.elem.width % new:
+            raise ConstraintError(
+                f"recast of registers from {self.dtype} to {dtype}: they do not come in whole {dtype}s"
+            )
+        return Registers(self.frag, dtype, offset // new)
 
     with_dtype = recast  # as the iterators of other memories have it
 
@@ -151,10 +151,8 @@ class Registers:
         """A run-time number of elements as one of registers; it must be known to end where a register does."""
         words, ratio = self._together()
         if moving.divisibility % ratio:
-            raise ConstraintError(
-                f"registers of {self.elem} seen as {self.dtype} are indexed at run time, by a number that is not known "
-                f"to be a multiple of {ratio}: unroll the loop (cutlass.range_constexpr)"
-            )
+            place = f"a place that is not known to be a multiple of {ratio}"
+            return Int32(register_number(moving, f"registers of {self.elem} seen as {self.dtype}: {place}"))
         return moving // ratio * words
 
     # -- the protocol --------------------------------------------------------------------------------------------
