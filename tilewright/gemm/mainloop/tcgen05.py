@@ -86,10 +86,9 @@ class TensorMemoryMainloop(TmaMainloop):
         mma.set(tcgen05.Field.ACCUMULATE, False)
         for _ in cutlass.range(k_tiles, unroll=1):
             ring.consumer_wait(state)
-            for k_block in cutlass.range_constexpr(cute.size(staged.a, mode=[2])):
-                here = (None, None, k_block, state.index)
-                cute.gemm(mma, sums, staged.a[here], staged.b[here], sums)
-                mma.set(tcgen05.Field.ACCUMULATE, True)
+            here = (None, None, None, state.index)
+            cute.gemm(mma, sums, staged.a[here], staged.b[here], sums)  # all k blocks of the stage
+            mma.set(tcgen05.Field.ACCUMULATE, True)
             ring.consumer_release(state)
             state.advance()
         return state

@@ -390,9 +390,7 @@ class TmaMainloop:
         self.landed()
         # Other instructions may have written the accumulators since the last wgmma (PTX ISA, "wgmma.fence").
         warpgroup.fence()
-        *rows, k_blocks, _ = mma.a.shape
-        for k_block in cutlass.range_constexpr(cute.size(k_blocks)):
-            here = (*[None] * len(rows), k_block, stage)
-            cute.gemm(mma.tiled_mma, acc, mma.a[here], mma.b[here], acc)
-            mma.tiled_mma.set(warpgroup.Field.ACCUMULATE, True)
+        here = (*[None] * (cute.rank(mma.a) - 1), stage)
+        cute.gemm(mma.tiled_mma, acc, mma.a[here], mma.b[here], acc)  # all k blocks of the stage
+        mma.tiled_mma.set(warpgroup.Field.ACCUMULATE, True)
         warpgroup.commit_group()
