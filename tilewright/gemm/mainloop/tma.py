@@ -285,8 +285,8 @@ class TmaMainloop:
     def multiply_rows(self, mma: StagedMma, short: cute.Tensor, block: int, stage: Any) -> None:
         """Issue the wgmma of the ``block``-th 64 rows of a stage, whose sums are ``short``, as one group."""
         mma.tiled_mma.set(warpgroup.Field.ACCUMULATE, False)
-        rows, columns = (None, block, None, None), (None, 0, None, None)
-        self.multiply_stage(replace(mma, a=mma.a[rows], b=mma.b[columns]), short, stage)
+        rows = cute.logical_divide(mma.a, (None, 1))[None, (None, block), None, None]  # (MMA, 1, MMA_K, STAGE)
+        self.multiply_stage(replace(mma, a=rows), short, stage)
 
     def add_rows(self, acc: cute.Tensor, short: cute.Tensor, block: int, scales: Any, loaded: Any) -> None:
         """Add the sums of the ``block``-th 64 rows of a stage, multiplied by the ``loaded`` scales."""
@@ -390,7 +390,7 @@ class TmaMainloop:
         self.landed()
         # Other instructions may have written the accumulators since the last wgmma (PTX ISA, "wgmma.fence").
         warpgroup.fence()
-        here = (*[None] * (cute.rank(mma.a) - 1), stage)
+        here = (None, None, None, stage)
         cute.gemm(mma.tiled_mma, acc, mma.a[here], mma.b[here], acc)  # all k blocks of the stage
         mma.tiled_mma.set(warpgroup.Field.ACCUMULATE, True)
         warpgroup.commit_group()
