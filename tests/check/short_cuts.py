@@ -171,6 +171,7 @@ SHORT_CUTS = [
     ShortCut("writes to other lines", PendingAccesses, ("_maybe_same_lines",), lambda _, reach, met: met),
     ShortCut("last writers of lines", PendingAccesses, ("_last_writers",), lambda _, reach, met: met),
     ShortCut("warps that reach the same bytes", PendingAccesses, ("_after_by_warp",), no),
+    ShortCut("cells of a few accesses", PendingAccesses, ("_other_cells",), no),
     ShortCut("records written over", PendingAccesses, ("_drop_overwritten",), nothing),
     ShortCut("records known to all", PendingAccesses, ("_prune",), nothing),
     ShortCut("records of several accesses", AccessRecord, ("accepts",), no),

@@ -23,6 +23,7 @@ NOTICED_BY = {
     "writes to other lines": ("bug", "tma_bytes_read_without_a_wait"),
     "last writers of lines": ("tiles", "8"),
     "warps that reach the same bytes": ("bug", "stages_that_are_read_without_a_wait"),
+    "cells of a few accesses": ("bug", "pieces_of_four_at_a_distance_of_three"),
     "records written over": ("tiles", "22"),
     "records known to all": ("tiles", "6"),
     "records of several accesses": ("tiles", "39"),

@@ -261,12 +261,11 @@ class MbarrierClocks:
 
     def _by_place(self, warps: Array, places: Array, lanes: Array) -> tuple[dict[int, Array], list[WarpPlaceLane]]:
         """Whole warps that name one place, by place; and (warp, place, lane) of other lanes that act."""
-        if lanes.size == 1:  # an elected lane, as mostly: without NumPy
-            row, lane = divmod(int(lanes[0]), WARP)
-            warp = int(warps[row])
-            if self.clocks.lanes[warp] > 1:
-                return {}, [(warp, int(places[0]), lane)]
         rows = lanes // WARP
+        if rows.size == 1 or (rows[1:] != rows[:-1]).all():  # a lane of each warp, as those that are elected
+            mine = warps[rows]
+            if (self.clocks.lanes[mine] > 1).all():
+                return {}, list(zip(mine.tolist(), places.tolist(), (lanes % WARP).tolist(), strict=True))
         first = np.flatnonzero(np.concatenate([[True], rows[1:] != rows[:-1]]))
         counts = np.diff(np.append(first, rows.size))
         mine = warps[rows[first]]

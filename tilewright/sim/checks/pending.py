@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 FEW, MOST = 16, 192  # records: with more than FEW, old ones are looked for; with more than MOST, all go to the cells
 RECENT = 8  # records to which an access may be added
+CLOSE = 4  # accesses whose cells are compared before any goes to the shadow
 
 
 class AgentReads(NamedTuple):
@@ -133,8 +134,8 @@ class PendingAccesses:
         """Whether it is plain that nothing before can race with this access. Invariant: True only where the cells, if
         they held all accesses so far, would find every conflicting one ordered before this one."""
         # From cheap to costly: other bytes, a barrier of the whole block between, lines of 16 bytes, clocks of all
-        # warps, then of those warps that reach the same bytes. What is not plain by the end goes to the cells; so an
-        # error here may only be to say "not apart" too often, which costs time, never to miss a race.
+        # warps, then of those warps that reach the same bytes, the cells of a few. What is not plain by the end goes to
+        # the shadow; so an error here may only be to say "not apart" too often, which costs time, never to miss a race.
         low, high, blocks, floors = reach.low, reach.high, reach.blocks, acting.floors
         start, stop = -1 << 62, 1 << 62
         met = []
@@ -158,7 +159,7 @@ class PendingAccesses:
             if len(met) > 1:
                 met = self._last_writers(reach, met)
             met = [record for record in met if not record.happened_before(acting)]
-            if met and not self._after_by_warp(met, reach, acting):
+            if met and not self._after_by_warp(met, reach, acting) and not self._other_cells(reach, met):
                 return False
         if load and _by_threads(acting):
             # The next loads may reach other lines between the first and the last, and other warps may reach these.
@@ -200,6 +201,19 @@ class PendingAccesses:
             return False
         ours = reach.ranges(acting)
         return all(record.happened_before_by_warp(acting, ours) for record in met)
+
+    def _other_cells(self, reach: Reach, met: list[AccessRecord]) -> bool:
+        """Whether the accesses of these records, if they are few, reached none of the cells of this one: copies of 4
+        bytes, say, in the same lines of 16. Invariant: a cell is reached as a whole, so accesses without a common one
+        need no order."""
+        if reach.blocks < 0 or any(record.parts is None or record.blocks < 0 for record in met):
+            return False
+        parts = [part for record in met for _, part, _ in record.parts or ()]
+        if len(parts) > CLOSE or not all(isinstance(part, Reach) for part in parts):
+            return False
+        here = np.zeros(self.size >> self.shadow.shift, bool)
+        here[reach.cells(self.shadow.shift)] = True
+        return not any(here[part.cells(self.shadow.shift)].any() for part in parts)
 
     # -- keeping it ----------------------------------------------------------------------------------------------------
 
