@@ -13,6 +13,7 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.types import ScalarType, scalar_of
 from tilewright.lang.device.atomic import not_followed
 from tilewright.lang.numbers.numeric import Boolean, Int32, Uint8, Uint16, Uint32, unwrap, wrap
+from tilewright.lang.staging.unrolling import register_number
 from tilewright.lang.tensors.registers import Registers
 from tilewright.lang.tensors.tensor_memory import TensorMemory
 from tilewright.layout import Layout, recast_layout, size
@@ -144,12 +145,10 @@ class MmaAtom(Atom):
         return [place.ir_value() for place in self._places.values()]
 
     def _set_registers(self, name: str, field: Any, value: Any) -> None:
-        if not isinstance(value, Registers) or value.dtype.width != 8 or not isinstance(value.offset, int):
-            raise ConstraintError(
-                f"{self.instruction}: {field} is the iterator of registers of 8 bits, at a place that is known while "
-                f"staging, not {value!r}"
-            )
-        self._registers[name] = value
+        if not isinstance(value, Registers) or value.dtype.width != 8:
+            raise ConstraintError(f"{self.instruction}: {field} is the iterator of registers of 8 bits, not {value!r}")
+        what = f"{self.instruction}: registers are named by static numbers, but that of {field}"
+        self._registers[name] = Registers(value.frag, value.dtype, register_number(value.offset, what))
 
     def words_of_factors(self) -> list[Any]:
         """Scale factors that are in registers, as the next gemm reads them: a word each. ConstraintError where one has
