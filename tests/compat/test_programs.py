@@ -25,6 +25,7 @@ COMPILED = {
     "blackwell_scaled_gemm": ("sm_100a", "d.global.shared::cta.bulk_group"),
     "blackwell_grouped_gemm": ("sm_100a", "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group"),
     "blackwell_geforce_block_scaled_gemm": ("sm_120a", "block_scale.scale_vec"),
+    "blackwell_paged_attention": ("sm_100a", "tcgen05.mma.cta_group::2.kind::f16 [d], [a]"),
 }
 """Programs whose kernels are compiled, too: for what, and an instruction of each. test_programs_compiled has more."""
 

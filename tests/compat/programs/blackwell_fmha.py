@@ -191,7 +191,7 @@ class FusedAttention:
                 of_k = kv_consumer.wait_and_advance()
                 of_s = s_producer.acquire_and_advance()
                 cute.arch.tcgen05_fence_after_thread_sync()
-                for block in cutlass.range(cute.size(frag_q, mode=[2]), unroll_full=True):
+                for block in cutlass.range(cute.size(frag_q, mode=[2])):
                     qk.set(tcgen05.Field.ACCUMULATE, block != 0)
                     cute.gemm(qk, s_acc, frag_q[None, None, block, 0], frag_k[None, None, block, of_k.index], s_acc)
                 cute.arch.tcgen05_fence_before_thread_sync()
@@ -202,7 +202,7 @@ class FusedAttention:
                 cute.arch.tcgen05_fence_after_thread_sync()
                 s_producer.acquire()  # P has been stored
                 cute.arch.tcgen05_fence_after_thread_sync()
-                for block in cutlass.range(cute.size(frag_p, mode=[2]), unroll_full=True):
+                for block in cutlass.range(cute.size(frag_p, mode=[2])):
                     cute.gemm(pv, o_acc, frag_p[None, None, block], frag_v[None, None, block, of_v.index], o_acc)
                     pv.set(tcgen05.Field.ACCUMULATE, True)
                 cute.arch.tcgen05_fence_before_thread_sync()

@@ -136,7 +136,7 @@ class Sm120BlockScaledGemm:
             ]
             for _k in cutlass.range(k_tiles):
                 stage = consumer.wait_and_advance()
-                for block in cutlass.range_constexpr(cute.size(r_a, mode=[2])):
+                for block in range(cute.size(r_a, mode=[2])):
                     for copy, source, target in parts:
                         cute.copy(
                             copy, cute.filter_zeros(source[None, None, block, stage.index]),

@@ -101,7 +101,7 @@ class MixedInputGemm:
             tbsb, tbgb = cpasync.tma_partition(
                 tma_b, 0, cute.make_layout(1), cute.group_modes(s_b, 0, 3), cute.group_modes(gb, 0, 3)
             )
-            for k in cutlass.range_constexpr(k_tiles):
+            for k in range(k_tiles):
                 handle = b_producer.acquire_and_advance()
                 cute.copy(tma_b, tbgb[None, k], tbsb[None, handle.index], tma_bar_ptr=handle.barrier)
             b_producer.tail()
@@ -114,12 +114,12 @@ class MixedInputGemm:
             frag_b = tiled_mma.make_fragment_B(s_b)
             done = acc_producer.acquire_and_advance()
             tiled_mma.set(tcgen05.Field.ACCUMULATE, False)
-            for k in cutlass.range_constexpr(k_tiles):
+            for k in range(k_tiles):
                 of_b, of_a = b_consumer.wait_and_advance(), a_consumer.wait_and_advance()
                 cute.arch.tcgen05_fence_after_thread_sync()
                 place = base + TILE[1] + k % STAGES * A_COLUMNS
                 frag_a = cute.make_tensor(place.with_dtype(cutlass.Float16), a_layout)
-                for block in cutlass.range_constexpr(cute.size(frag_a, mode=[2])):
+                for block in range(cute.size(frag_a, mode=[2])):
                     from_b = frag_b[None, None, block, of_b.index]
                     cute.gemm(tiled_mma, acc, frag_a[None, None, block], from_b, acc)
                     tiled_mma.set(tcgen05.Field.ACCUMULATE, True)
@@ -133,7 +133,7 @@ class MixedInputGemm:
             tmem.wait_for_alloc()
             base = tmem.retrieve_ptr(cutlass.Float32)
             gw = cute.local_tile(w, (TILE[0], TILE[2]), (m, None))
-            for k in cutlass.range_constexpr(k_tiles):
+            for k in range(k_tiles):
                 place = base + TILE[1] + k % STAGES * A_COLUMNS
                 rows = cute.make_tensor(
                     place.with_dtype(cutlass.Float16), cute.make_layout((TILE[0], TILE[2]), stride=(2 * 65536, 1))

@@ -224,7 +224,7 @@ class TensorOpGemm:
                 cute.copy(tiled_copy_s2r_B, tCsB_p[None, None, 0], tCrB_copy_view[None, None, 0])
 
             for k_tile in range(k_tile_count):
-                for k_block in cutlass.range(num_k_block, unroll_full=True):
+                for k_block in cutlass.range(num_k_block):
                     if k_block == num_k_block - 1:
                         tCsA_p = tCsA_copy_view[None, None, None, smem_pipe_read]
                         tCsB_p = tCsB_copy_view[None, None, None, smem_pipe_read]
