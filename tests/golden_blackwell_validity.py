@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from tests.golden import handler
-from tilewright.atoms.tcgen05_ptx import TARGETS, ptx_targets
+from tests.tcgen05_ptx import TARGETS, ptx_targets
 from tilewright.atoms.tcgen05_validity import MmaForm, mma_columns
 from tilewright.errors import ConstraintError
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests import golden_blackwell_validity  # noqa: F401 - registers its handlers
 from tests.golden import DATA, check, read
-from tilewright.atoms.tcgen05_ptx import TARGETS, check_ptx, ptx_targets
+from tests.tcgen05_ptx import TARGETS, check_ptx, ptx_targets
 from tilewright.atoms.tcgen05_validity import KINDS, MmaForm, check_mma_shape, instruction_k, mma_columns
 from tilewright.errors import ConstraintError
 

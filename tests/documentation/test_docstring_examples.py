@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+from enum import Enum, EnumType
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,10 @@ KNOWN = Path(__file__).with_name("without_example.txt")
 
 
 def has_example(value: object) -> bool:
-    """In its docstring, or a class in that of a method."""
+    """In its docstring, or a class in that of a method. The members of an enumeration are its documentation: an example
+    could only repeat one."""
+    if isinstance(value, EnumType):
+        return True
     texts = [inspect.getdoc(value)]
     if isinstance(value, type):
         texts = [value.__doc__, *(getattr(member, "__doc__", None) for member in vars(value).values())]
@@ -40,7 +44,7 @@ def test_public_names_have_an_example() -> None:
     found = without_example()
     assert sorted(set(found) - set(known)) == [], "give the docstring an example (`>>> ...`)"
     assert sorted(set(known) - set(found)) == [], f"these have an example now: take them out of {KNOWN.name}"
-    assert len(known) <= 181, "the list only gets shorter"
+    assert len(known) <= 178, "the list only gets shorter"
 
 
 def test_an_example_is_seen() -> None:
@@ -58,4 +62,8 @@ def test_an_example_is_seen() -> None:
     class Inherited(Shown):
         pass
 
+    class Members(Enum):
+        ONE = 1
+
+    assert has_example(Members)
     assert not has_example(bare) and has_example(Shown) and not has_example(Inherited)

@@ -29,22 +29,14 @@ def chosen(kind: type[E], given: Any, what: str) -> E:
 
 
 class CTAGroup(enum.Enum):
-    """The blocks of one MMA.
-
-    >>> CTAGroup.CTA_1.name
-    'CTA_1'
-    """
+    """The blocks of one MMA."""
 
     CTA_1 = 1
     CTA_2 = 2
 
 
 class Tcgen05MMAKind(enum.Enum):
-    """The kinds of ``tcgen05.mma``.
-
-    >>> Tcgen05MMAKind.F16.name
-    'F16'
-    """
+    """The kinds of ``tcgen05.mma``."""
 
     F16 = "f16"
     TF32 = "tf32"
@@ -56,11 +48,7 @@ class Tcgen05MMAKind(enum.Enum):
 
 
 class MMABlockScaleKind(enum.Enum):
-    """The kinds with block scales.
-
-    >>> MMABlockScaleKind.MXF8F6F4.name
-    'MXF8F6F4'
-    """
+    """The kinds with block scales."""
 
     MXF8F6F4 = "mxf8f6f4"
     MXF4 = "mxf4"
@@ -68,11 +56,7 @@ class MMABlockScaleKind(enum.Enum):
 
 
 class Tcgen05MMAScaleVecSize(enum.Enum):
-    """Factors of a row that one instruction takes.
-
-    >>> Tcgen05MMAScaleVecSize.X1.name
-    'X1'
-    """
+    """Factors of a row that one instruction takes."""
 
     X1 = 1
     X2 = 2
@@ -80,22 +64,14 @@ class Tcgen05MMAScaleVecSize(enum.Enum):
 
 
 class Tcgen05MMABlockScale(enum.Enum):
-    """Elements that share a factor.
-
-    >>> Tcgen05MMABlockScale.BLOCK16.name
-    'BLOCK16'
-    """
+    """Elements that share a factor."""
 
     BLOCK16 = 16
     BLOCK32 = 32
 
 
 class Tcgen05MMACollectorOp(enum.Enum):
-    """What an MMA does with the buffer of the tensor core that keeps A, or B of ``.ws``.
-
-    >>> Tcgen05MMACollectorOp.LASTUSE.value
-    'lastuse'
-    """
+    """What an MMA does with the buffer of the tensor core that keeps A, or B of ``.ws``."""
 
     FILL = "fill"
     USE = "use"
@@ -104,11 +80,7 @@ class Tcgen05MMACollectorOp(enum.Enum):
 
 
 class Tcgen05MMACollectorBBuffer(enum.Enum):
-    """The buffers of B of ``tcgen05.mma.ws``.
-
-    >>> Tcgen05MMACollectorBBuffer.B2.value
-    'b2'
-    """
+    """The buffers of B of ``tcgen05.mma.ws``."""
 
     B0 = "b0"
     B1 = "b1"
@@ -117,44 +89,28 @@ class Tcgen05MMACollectorBBuffer(enum.Enum):
 
 
 class Tcgen05CpSrcFormat(enum.Enum):
-    """How narrow numbers are packed that ``tcgen05.cp`` makes bytes of.
-
-    >>> Tcgen05CpSrcFormat.B6X16_P32.value
-    'b6x16_p32'
-    """
+    """How narrow numbers are packed that ``tcgen05.cp`` makes bytes of."""
 
     B4X16_P64 = "b4x16_p64"
     B6X16_P32 = "b6x16_p32"
 
 
 class Tcgen05Wait(enum.Enum):
-    """What is waited for.
-
-    >>> Tcgen05Wait.LOAD.name
-    'LOAD'
-    """
+    """What is waited for."""
 
     LOAD = "load"
     STORE = "store"
 
 
 class Tcgen05Fence(enum.Enum):
-    """The side of a synchronisation.
-
-    >>> Tcgen05Fence.BEFORE_THREAD_SYNC.name
-    'BEFORE_THREAD_SYNC'
-    """
+    """The side of a synchronisation."""
 
     BEFORE_THREAD_SYNC = "before"
     AFTER_THREAD_SYNC = "after"
 
 
 class Tcgen05LdStShape(enum.Enum):
-    """The shapes of ``tcgen05.ld`` and ``st``.
-
-    >>> Tcgen05LdStShape.SHAPE_32X32B.name
-    'SHAPE_32X32B'
-    """
+    """The shapes of ``tcgen05.ld`` and ``st``."""
 
     SHAPE_32X32B = "32x32b"
     SHAPE_16X32BX2 = "16x32bx2"
@@ -164,11 +120,7 @@ class Tcgen05LdStShape(enum.Enum):
 
 
 class Tcgen05CpShape(enum.Enum):
-    """The shapes of ``tcgen05.cp``.
-
-    >>> Tcgen05CpShape.SHAPE_128X256B.name
-    'SHAPE_128X256B'
-    """
+    """The shapes of ``tcgen05.cp``."""
 
     SHAPE_128X256B = "128x256b"
     SHAPE_4X256B = "4x256b"
@@ -178,11 +130,7 @@ class Tcgen05CpShape(enum.Enum):
 
 
 class Tcgen05CpMulticast(enum.Enum):
-    """To which parts of the lanes ``tcgen05.cp`` copies.
-
-    >>> Tcgen05CpMulticast.NONE.name
-    'NONE'
-    """
+    """To which parts of the lanes ``tcgen05.cp`` copies."""
 
     NONE = ""
     WARPX4 = "warpx4"
@@ -191,11 +139,7 @@ class Tcgen05CpMulticast(enum.Enum):
 
 
 class S2TCopyMode(enum.Enum):
-    """The forms of ``tcgen05.cp``, shape and multicast together.
-
-    >>> S2TCopyMode.S2T_128x256b.name
-    'S2T_128x256b'
-    """
+    """The forms of ``tcgen05.cp``, shape and multicast together."""
 
     S2T_128x256b = "128x256b"
     S2T_4x256b = "4x256b"
@@ -206,11 +150,7 @@ class S2TCopyMode(enum.Enum):
 
 
 class Tcgen05SmemSwizzle(enum.IntEnum):
-    """Swizzles of a matrix descriptor of ``tcgen05``, by their code.
-
-    >>> Tcgen05SmemSwizzle.NONE.name
-    'NONE'
-    """
+    """Swizzles of a matrix descriptor of ``tcgen05``, by their code."""
 
     NONE = 0
     SWIZZLE_128B_BASE32B = 1
@@ -220,11 +160,7 @@ class Tcgen05SmemSwizzle(enum.IntEnum):
 
 
 class Proxy(enum.Enum):
-    """Proxies that a fence orders.
-
-    >>> Proxy.ALIAS.name
-    'ALIAS'
-    """
+    """Proxies that a fence orders."""
 
     ALIAS = "alias"
     ASYNC = "async"
@@ -235,22 +171,14 @@ class Proxy(enum.Enum):
 
 
 class SharedSpace(enum.Enum):
-    """Shared memory of the block, or of the cluster.
-
-    >>> SharedSpace.shared_cta.name
-    'shared_cta'
-    """
+    """Shared memory of the block, or of the cluster."""
 
     shared_cta = "cta"
     shared_cluster = "cluster"
 
 
 class MemScope(enum.Enum):
-    """Who sees an access in order.
-
-    >>> MemScope.CTA.name
-    'CTA'
-    """
+    """Who sees an access in order."""
 
     CTA = "cta"
     CLUSTER = "cluster"
@@ -259,22 +187,14 @@ class MemScope(enum.Enum):
 
 
 class MBarrierScope(enum.Enum):
-    """Who sees an mbarrier's phase in order.
-
-    >>> MBarrierScope.CTA.name
-    'CTA'
-    """
+    """Who sees an mbarrier's phase in order."""
 
     CTA = "cta"
     CLUSTER = "cluster"
 
 
 class MemOrder(enum.Enum):
-    """The order of an access.
-
-    >>> MemOrder.WEAK.name
-    'WEAK'
-    """
+    """The order of an access."""
 
     WEAK = "weak"
     RELAXED = "relaxed"
@@ -284,33 +204,21 @@ class MemOrder(enum.Enum):
 
 
 class MBarrierWait(enum.Enum):
-    """``try_wait``, which may rest for a moment, or ``test_wait``.
-
-    >>> MBarrierWait.TRY.name
-    'TRY'
-    """
+    """``try_wait``, which may rest for a moment, or ``test_wait``."""
 
     TRY = "try"
     TEST = "test"
 
 
 class SetMaxRegisterAction(enum.Enum):
-    """What ``setmaxnreg`` does.
-
-    >>> SetMaxRegisterAction.INCREASE.name
-    'INCREASE'
-    """
+    """What ``setmaxnreg`` does."""
 
     INCREASE = "inc"
     DECREASE = "dec"
 
 
 class Shfl(enum.Enum):
-    """From which lane a shuffle takes.
-
-    >>> Shfl.BFLY.name
-    'BFLY'
-    """
+    """From which lane a shuffle takes."""
 
     BFLY = "bfly"
     DOWN = "down"
@@ -319,11 +227,7 @@ class Shfl(enum.Enum):
 
 
 class VoteSync(enum.Enum):
-    """What a vote gives.
-
-    >>> VoteSync.ALL.name
-    'ALL'
-    """
+    """What a vote gives."""
 
     ALL = "all"
     ANY = "any"
@@ -332,11 +236,7 @@ class VoteSync(enum.Enum):
 
 
 class TMALoadMode(enum.Enum):
-    """How a box is found in a tensor.
-
-    >>> TMALoadMode.TILE.name
-    'TILE'
-    """
+    """How a box is found in a tensor."""
 
     TILE = "tile"
     IM2COL = "im2col"
@@ -344,11 +244,7 @@ class TMALoadMode(enum.Enum):
 
 
 class TMAStoreMode(enum.Enum):
-    """How a box is written to a tensor.
-
-    >>> TMAStoreMode.TILE.name
-    'TILE'
-    """
+    """How a box is written to a tensor."""
 
     TILE = "tile"
     IM2COL = "im2col"
@@ -356,22 +252,14 @@ class TMAStoreMode(enum.Enum):
 
 
 class LoadCacheModifier(enum.Enum):
-    """Caches of an asynchronous copy.
-
-    >>> LoadCacheModifier.CA.name
-    'CA'
-    """
+    """Caches of an asynchronous copy."""
 
     CA = "ca"
     CG = "cg"
 
 
 class MMALayout(enum.Enum):
-    """Matrices as they are, or transposed.
-
-    >>> MMALayout.ROW.name
-    'ROW'
-    """
+    """Matrices as they are, or transposed."""
 
     ROW = "row"
     COL = "col"

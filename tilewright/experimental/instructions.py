@@ -43,11 +43,7 @@ class GridDepAction(enum.Enum):
 
 
 class CpReduceOp(enum.Enum):
-    """How a bulk reduction joins what it finds in memory with what it brings.
-
-    >>> CpReduceOp.MAX.name
-    'MAX'
-    """
+    """How a bulk reduction joins what it finds in memory with what it brings."""
 
     ADD = "add"
     AND = "and"
@@ -60,11 +56,7 @@ class CpReduceOp(enum.Enum):
 
 
 class CpReduceType(enum.Enum):
-    """The type of the elements of a bulk reduction.
-
-    >>> CpReduceType.F32.name
-    'F32'
-    """
+    """The type of the elements of a bulk reduction."""
 
     B32 = "b32"
     B64 = "b64"
@@ -176,11 +168,7 @@ def mov_b32(src: Any, *, target_type: Any, loc: Any = None, ip: Any = None) -> A
 
 
 class PermuteMode(enum.Enum):
-    """How the selector of :func:`prmt` is read; the special modes are not here.
-
-    >>> PermuteMode.DEFAULT.name
-    'DEFAULT'
-    """
+    """How the selector of :func:`prmt` is read; the special modes are not here."""
 
     DEFAULT = "default"
 
@@ -200,11 +188,7 @@ def prmt(
 
 
 class ReductionKind(enum.Enum):
-    """What :func:`redux_sync` makes of the numbers of a warp.
-
-    >>> ReductionKind.FMAX.value
-    'fmax'
-    """
+    """What :func:`redux_sync` makes of the numbers of a warp."""
 
     ADD = "add"
     AND = "and"

@@ -34,9 +34,6 @@ ROW = 16
 class LoadShape(enum.Enum):
     """The matrices of :func:`ldmatrix`: of 8x8 cells of 16 bits, of 8 rows of 16 numbers of 4 or 6 bits, of 16x16 cells
     of 8 bits (or of such numbers).
-
-    >>> LoadShape.M16N16.value
-    'm16n16'
     """
 
     M8N8 = "m8n8"
@@ -47,9 +44,6 @@ class LoadShape(enum.Enum):
 class LoadSrcFormat(enum.Enum):
     """What a row of 16 bytes holds: 16 bytes, or 16 numbers of 6 or 4 bits with padding behind them, which become a
     byte each.
-
-    >>> LoadSrcFormat.B4X16_P64.value
-    'b4x16_p64'
     """
 
     B8 = "b8"
@@ -58,11 +52,7 @@ class LoadSrcFormat(enum.Enum):
 
 
 class StoreShape(enum.Enum):
-    """The matrices of :func:`stmatrix`: of 8x8 cells of 16 bits, or of 16x8 cells of 8 bits.
-
-    >>> StoreShape.M16N8.value
-    'm16n8'
-    """
+    """The matrices of :func:`stmatrix`: of 8x8 cells of 16 bits, or of 16x8 cells of 8 bits."""
 
     M8N8 = "m8n8"
     M16N8 = "m16n8"

@@ -16,11 +16,7 @@ __all__ = ["TensormapField", "tensormap_replace"]
 
 
 class TensormapField(enum.Enum):
-    """What ``tensormap.replace`` sets of a tensor map.
-
-    >>> TensormapField.GLOBAL_DIM.value
-    'global_dim'
-    """
+    """What ``tensormap.replace`` sets of a tensor map."""
 
     GLOBAL_ADDRESS = "global_address"
     RANK = "rank"

@@ -11,11 +11,7 @@ from tilewright.lang.numbers.numeric import Integer
 
 
 class Agent(Enum):
-    """What the size of a group counts: threads, warps, blocks (with all their threads), clusters.
-
-    >>> Agent.Warp.name
-    'Warp'
-    """
+    """What the size of a group counts: threads, warps, blocks (with all their threads), clusters."""
 
     Thread = 1
     Warp = 2

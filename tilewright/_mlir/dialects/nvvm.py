@@ -90,11 +90,7 @@ class AtomicOpKind(Enum):
 
 
 class ReductionOp(Enum):
-    """The operation of :func:`red`; its type says whether an integer has a sign.
-
-    >>> ReductionOp.ADD.name
-    'ADD'
-    """
+    """The operation of :func:`red`; its type says whether an integer has a sign."""
 
     AND = "and"
     OR = "or"
@@ -107,11 +103,7 @@ class ReductionOp(Enum):
 
 
 class ReductionType(Enum):
-    """How :func:`red` reads the bits of its operand.
-
-    >>> ReductionType.F32.value
-    Float32
-    """
+    """How :func:`red` reads the bits of its operand."""
 
     S32 = Int32
     U32 = Uint32

@@ -445,10 +445,6 @@ REPEATED_PRODUCTS: dict[Any, RepeatedProduct] = {}
 _ROWS: dict[Any, LaunchesByRows] = {}
 
 
-def remembered_product(key: Any) -> RepeatedProduct | None:
-    return REPEATED_PRODUCTS.get(key)
-
-
 def remember(key: Any, repeated: RepeatedProduct) -> None:
     if len(REPEATED_PRODUCTS) >= REMEMBERED:
         REPEATED_PRODUCTS.clear()

@@ -46,9 +46,6 @@ def get_smem_capacity_in_bytes(compute_capability: str | None = None) -> int:
 class SmemPartition(enum.Enum):
     """What an allocation is for: ``USER``, a tile, which begins behind all others; ``RESERVED``, a small object such as
     mbarriers, which begins in the first gap that alignments left, or behind all others where it fits in none.
-
-    >>> SmemPartition.RESERVED.name
-    'RESERVED'
     """
 
     USER = 0
