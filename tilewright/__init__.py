@@ -2,6 +2,9 @@
 
 One kernel source runs on a checking simulator on the CPU and on NVIDIA GPUs. The names are those of the CuTe DSL's
 documentation: a program written to it runs with ``import tilewright as cutlass`` and ``from tilewright import cute``.
+
+Examples in docstrings assume ``import numpy as np``, ``from tilewright import cute``, ``from tilewright.cute import
+arch`` and ``from tilewright.testing import per_thread``.
 """
 
 from importlib import import_module

@@ -53,7 +53,6 @@ class ParseError(LayoutError):
 class StagingError(TilewrightError):
     """A kernel cannot be staged: the Python in it has no meaning on the machine.
 
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: [10, 20, 30, 40][t], 4)
     Traceback (most recent call last):
         ...
@@ -72,7 +71,6 @@ class ConstraintError(TilewrightError, ValueError):
 class ArgumentError(TilewrightError, ValueError):
     """A host-side argument (shape, dtype, alignment, device, file) is not acceptable.
 
-    >>> import numpy as np
     >>> from tilewright.cute.runtime import from_dlpack
     >>> from_dlpack(np.zeros(4, np.complex64))
     Traceback (most recent call last):
@@ -92,7 +90,6 @@ class CompileError(TilewrightError):
 class MachineError(TilewrightError, RuntimeError):
     """The machine that was asked for is missing, or it failed while running a kernel.
 
-    >>> from tilewright import cute
     >>> from tilewright.cute import testing
     >>> @cute.jit
     ... def positive(n: cute.Int32):
@@ -118,7 +115,6 @@ class MachineError(TilewrightError, RuntimeError):
 class LaunchError(StagingError, MachineError):
     """A kernel is to be launched in a shape that no machine has: too many threads, an extent of 0.
 
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: t, 2048)
     Traceback (most recent call last):
         ...
@@ -134,8 +130,6 @@ class SimulationError(MachineError):
     without them, empty where there is no fault. ``op``: the op at fault, where one is known; ``others``: further ones
     (in a deadlock, where the other warps wait).
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t, p: arch.load(p + 100 * t), 2, memory=[0])
     Traceback (most recent call last):
         ...
@@ -151,7 +145,6 @@ class SimulationError(MachineError):
 class KeywordError(ArgumentError, TypeError):
     """A function was given a keyword argument that it does not have.
 
-    >>> from tilewright import cute
     >>> cute.make_layout((4, 8), strides=(8, 1))
     Traceback (most recent call last):
         ...
@@ -163,7 +156,6 @@ class MissingNameError(TilewrightError, AttributeError):
     """A module was asked for a name that it does not have. ``text`` is called when the message is asked for: most of
     these errors are those of ``hasattr``.
 
-    >>> from tilewright import cute
     >>> cute.make_layuot
     Traceback (most recent call last):
         ...
@@ -186,7 +178,6 @@ class MissingNameError(TilewrightError, AttributeError):
 class MissingAttributeError(TilewrightError, AttributeError):
     """An object or class of the library was asked for an attribute that it does not have.
 
-    >>> from tilewright import cute
     >>> cute.make_layout((4, 8)).shpae
     Traceback (most recent call last):
         ...

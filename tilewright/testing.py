@@ -47,7 +47,6 @@ def per_thread(
     global memory; then the result is the list and the memory as the launch left it. ``blocks`` of ``threads`` threads
     form clusters of ``cluster``. Results become ``dtype`` (default Int32); a function that gives none leaves zeros.
 
-    >>> from tilewright.cute import arch
     >>> per_thread(lambda t: arch.shuffle_sync_bfly(t, 1), 8)
     [1, 0, 3, 2, 5, 4, 7, 6]
     >>> per_thread(lambda t, p: arch.atomic_add(p, 10), 4, memory=[5])

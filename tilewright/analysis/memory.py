@@ -40,7 +40,7 @@ def gmem(layout: Any, align: int = 16) -> MemoryTile:
 def smem(layout: Any, align: int = 128) -> MemoryTile:
     """A tile in shared memory; a swizzled layout starts at a multiple of its swizzle's span, as allocators place it.
 
-    >>> from tilewright import Float16, analysis, cute
+    >>> from tilewright import Float16, analysis
     >>> analysis.smem(cute.make_layout((8, 64), stride=(64, 1)), Float16)
     MemoryTile(layout=(8,64):(64,1), space=smem, align=Float16)
     """

@@ -44,8 +44,6 @@ def emit(function: Function, arch: str = "sm_90a") -> Source:
     Raises CompileError for what has no CUDA form, ConstraintError for instructions that ``arch`` does not have and
     ArgumentError for an unknown ``arch``.
 
-    >>> import numpy as np
-    >>> from tilewright import cute
     >>> from tilewright.cuda import emit
     >>> @cute.kernel
     ... def double(x: cute.Tensor):

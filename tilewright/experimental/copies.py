@@ -212,10 +212,8 @@ def cp_async_bulk_shared_cluster_shared_cta(
 
     Both addresses and ``size`` are multiples of 16 bytes. Each thread that is here issues a copy.
 
-    >>> from tilewright import Int32, Int64, cute
-    >>> from tilewright.cute import arch
+    >>> from tilewright import Int32, Int64
     >>> from tilewright.experimental.synchronise import mapa
-    >>> from tilewright.testing import per_thread
     >>> @cute.jit
     ... def exchange(t):
     ...     own = arch.block_idx_in_cluster()
@@ -258,9 +256,6 @@ def cp_async_bulk_prefetch(
 ) -> None:
     """Bring ``size`` bytes of global memory to the L2 cache. The address and ``size`` are multiples of 16 bytes.
 
-    >>> from tilewright import cute
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> @cute.jit
     ... def kernel(t, p):
     ...     if t == 0:
@@ -288,8 +283,6 @@ def cp_async_shared_global(
     """``cp.async`` of 4, 8 or 16 bytes; of ``cp_size`` of them, the rest being zeros, where that is 0 or ``size``.
 
     >>> from tilewright import Int32
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> def copied(t, p):
     ...     held = arch.alloc_smem(Int32, 4, 16)
     ...     cp_async_shared_global(held, p, 16, "cg")
@@ -326,7 +319,6 @@ def load_ext(
     """The number at a pointer, or ``count`` of them as a Vector. ``order`` (``MemOrder.RELAXED`` or ``ACQUIRE``) and
     ``scope`` (a ``MemScope``, by default the GPU): one number that others may write at any time.
 
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t, p: load_ext(p + 2 * t, count=2)[1], 2, memory=[1, 2, 3, 4])[0]
     [2, 4]
     """
@@ -352,7 +344,6 @@ def store_ext(
     ``MemScope``, by default the GPU): one number that others may read at any time. ``cache_modifier`` is a hint, which
     is not followed; a ``HintWarning`` says so.
 
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t, p: store_ext(t + 5, p + t), 2, memory=[0, 0])[1]
     [5, 6]
     """

@@ -46,7 +46,6 @@ class Tcgen05SmemDesc(_Word, Int64):
     """A matrix descriptor of ``tcgen05`` (PTX ISA, "Shared memory descriptor"), a number of 64 bits. Added numbers go
     to its start address, in units of 16 bytes.
 
-    >>> from tilewright.testing import per_thread
     >>> desc = lambda t: Tcgen05SmemDesc.build(
     ...     0x400 + 16 * t, leading_byte_offset=16, stride_byte_offset=1024, layout=2).advance_start_address(32)
     >>> [hex(x) for x in per_thread(lambda t: desc(t).word, 2, dtype=Int64)]

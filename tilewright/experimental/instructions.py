@@ -73,7 +73,6 @@ class CpReduceType(enum.Enum):
 def griddepcontrol(kind: GridDepAction, *, loc: Any = None, ip: Any = None) -> None:
     """``cute.arch.griddepcontrol_wait`` or ``cute.arch.griddepcontrol_launch_dependents``.
 
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: (griddepcontrol(GridDepAction.WAIT), t)[1], 3)
     [0, 1, 2]
     """
@@ -87,8 +86,7 @@ def cp_async_bulk_global_shared_cta(dst: Any, src: Any, size: Any, *, loc: Any =
 
     Both addresses and ``size`` are multiples of 16 bytes.
 
-    >>> import numpy as np
-    >>> from tilewright import Int32, cute
+    >>> from tilewright import Int32
     >>> @cute.kernel
     ... def kernel(out: cute.Tensor):
     ...     t, _, _ = cute.arch.thread_idx()
@@ -156,7 +154,6 @@ def mov_b32(src: Any, *, target_type: Any, loc: Any = None, ip: Any = None) -> A
     """The same 32 bits as a number of another type.
 
     >>> from tilewright import Float32, Uint32
-    >>> from tilewright.testing import per_thread
     >>> [hex(x) for x in per_thread(lambda t: mov_b32(Float32(t), target_type=Uint32), 2, dtype=Uint32)]
     ['0x0', '0x3f800000']
     """
@@ -178,7 +175,6 @@ def prmt(
 ) -> Any:
     """``cute.arch.prmt``: four bytes picked from the eight of ``lo`` (0 to 3) and ``hi`` (4 to 7).
 
-    >>> from tilewright.testing import per_thread
     >>> [hex(x) for x in per_thread(lambda t: prmt(0x33221100 + t, 0x0123, hi=0x77665544), 2)]
     ['0x112233', '0x1112233']
     """
@@ -214,7 +210,6 @@ def redux_sync(
 ) -> Any:
     """``cute.arch.warp_redux_sync``; UMIN and UMAX read the bits as unsigned.
 
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: redux_sync(t - 16, ReductionKind.MAX))[:2], per_thread(
     ...     lambda t: redux_sync(t - 16, ReductionKind.UMAX))[:2]
     ([15, 15], [-1, -1])
@@ -234,7 +229,6 @@ def convert_and_pack_integer(
     """``cvt.pack.sat``: ``a`` (upper half) and ``b`` as integers of 16 bits, where they do not fit the nearest ones.
 
     >>> from tilewright.cutlass_dsl import T
-    >>> from tilewright.testing import per_thread
     >>> pack = lambda t: convert_and_pack_integer(Int32(-70000), t + 32766, T.i16(), is_signed=True)
     >>> [hex(x & 0xFFFFFFFF) for x in per_thread(pack, 3)]
     ['0x80007ffe', '0x80007fff', '0x80007fff']

@@ -78,8 +78,6 @@ def ldmatrix(
     ``src_format``: of ``m8n16`` and ``m16n16`` (sm_100a, sm_120a and their like), what the rows hold.
 
     >>> from tilewright import Int16
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> def first_word(t):
     ...     tile = arch.alloc_smem(Int16, 64, 16)
     ...     for i in range(2):
@@ -111,8 +109,6 @@ def stmatrix(
     sm_120a and their like.
 
     >>> from tilewright import Int16, Int32
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> def transposed(t):
     ...     tile = arch.alloc_smem(Int16, 64, 16)
     ...     stmatrix(tile + 8 * (t % 8), [t << 16 | t], "col")

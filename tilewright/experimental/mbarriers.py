@@ -33,8 +33,6 @@ def mbarrier_init(mbar: Any, count: Any, *, loc: Any = None, ip: Any = None) -> 
     """Make the Int64 an mbarrier whose phases wait for ``count`` arrivals.
 
     >>> from tilewright import Int32, Int64
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> def ask(t):
     ...     bar = arch.alloc_smem(Int64, 1, 8)
     ...     mbarrier_init(bar, 1)
@@ -49,8 +47,6 @@ def mbarrier_inval(mbar: Any, *, loc: Any = None, ip: Any = None) -> None:
     """The mbarrier ends; its bytes may be used again.
 
     >>> from tilewright import Int64
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> def ends(t):
     ...     bar = arch.alloc_smem(Int64, 1, 8)
     ...     mbarrier_init(bar, 1)
@@ -65,7 +61,6 @@ def mbarrier_inval(mbar: Any, *, loc: Any = None, ip: Any = None) -> None:
 def fence_mbarrier_init(*, loc: Any = None, ip: Any = None) -> None:
     """The mbarriers that this thread has initialised are mbarriers for the cluster and for TMA.
 
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: (fence_mbarrier_init(), t)[-1], 64)[:2]
     [0, 1]
     """
@@ -80,8 +75,6 @@ def mbarrier_arrive(
     ``MBarrierScope``, by default the block for its own mbarriers and the cluster for others.
 
     >>> from tilewright import Int32, Int64
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> def ask(t):
     ...     bar = arch.alloc_smem(Int64, 1, 8)
     ...     mbarrier_init(bar, 2)
@@ -99,8 +92,6 @@ def mbarrier_arrive_expect_tx(mbar: Any, nbytes: Any, *, scope: Any = None, loc:
     """This thread arrives, and the phase waits for so many bytes besides. ``scope``: as in :func:`mbarrier_arrive`.
 
     >>> from tilewright import Int32, Int64
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> def outstanding(t):
     ...     bar = arch.alloc_smem(Int64, 1, 8)
     ...     mbarrier_init(bar, 1)
@@ -116,8 +107,6 @@ def mbarrier_expect_tx(mbar: Any, nbytes: Any, *, scope: Any = None, loc: Any = 
     """The phase waits for so many bytes more. ``scope``: as in :func:`mbarrier_arrive`.
 
     >>> from tilewright import Int32, Int64
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> def outstanding(t):
     ...     bar = arch.alloc_smem(Int64, 1, 8)
     ...     mbarrier_init(bar, 1)
@@ -154,8 +143,6 @@ def mbarrier_try_wait_parity(
             only after a fence that follows.
 
     >>> from tilewright import Int32, Int64
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> def ask(t):
     ...     bar = arch.alloc_smem(Int64, 1, 8)
     ...     mbarrier_init(bar, 2)
@@ -180,8 +167,6 @@ def mbarrier_wait_parity(
     """:func:`mbarrier_try_wait_parity`, or ``test_wait``, which never rests.
 
     >>> from tilewright import Int32, Int64
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> def ask(t):
     ...     bar = arch.alloc_smem(Int64, 1, 8)
     ...     mbarrier_init(bar, 1)

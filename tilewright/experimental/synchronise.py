@@ -44,7 +44,6 @@ def elect_sync(*, membermask: Any = None, loc: Any = None, ip: Any = None) -> An
     """A Boolean that is true in one lane of those that execute it, which ``membermask`` names for PTX.
 
     >>> from tilewright import Int32
-    >>> from tilewright.testing import per_thread
     >>> sum(per_thread(lambda t: Int32(elect_sync()), 32))
     1
     """
@@ -56,7 +55,6 @@ def barrier_cta_sync(
 ) -> None:
     """``barrier.cta.sync``: wait until all threads of the block, or ``thread_count`` of them, are at the barrier.
 
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: (barrier_cta_sync(), t)[-1], 64)[:2]
     [0, 1]
     """
@@ -73,7 +71,6 @@ barrier_cta_sync_aligned = barrier_cta_sync
 def barrier(barrier_id: Any = None, number_of_threads: Any = None, *, loc: Any = None, ip: Any = None) -> None:
     """:func:`barrier_cta_sync` as the operation ``nvvm.barrier`` names its operands.
 
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: (barrier(1, 64), t)[-1], 64)[:2]
     [0, 1]
     """
@@ -84,9 +81,6 @@ def exit(*, loc: Any = None, ip: Any = None) -> None:
     """The warps that are here end. Barriers of all threads of the block (:func:`barrier_cta_sync` without a number of
     threads), and those of the cluster, wait for them no longer. Of a warp all threads end, or none.
 
-    >>> from tilewright import cute
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> @cute.jit
     ... def first_warp(t, p):
     ...     if t >= 32:
@@ -105,7 +99,6 @@ def barrier_cta_arrive(
 ) -> None:
     """``barrier.cta.arrive``: arrive at the barrier and go on.
 
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: (barrier_cta_arrive(1, 64), t)[-1], 64)[:2]
     [0, 1]
     """
@@ -125,7 +118,6 @@ def barrier_cta_red(
     """``barrier.cta.red``: wait as :func:`barrier_cta_sync` does; for how many of the threads that meet ``pred`` holds
     (``kind="popc"``, an Int32), or whether it does for all (``"and"``) or some of them (``"or"``, Booleans).
 
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: barrier_cta_red(t % 3 == 0, kind="popc"), 96)[::40]
     [32, 32, 32]
     """
@@ -135,7 +127,6 @@ def barrier_cta_red(
 def bar_warp_sync(mask: Any = None, *, loc: Any = None, ip: Any = None) -> None:
     """``bar.warp.sync``: the lanes of a warp meet.
 
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: (bar_warp_sync(), t)[-1], 64)[:2]
     [0, 1]
     """
@@ -146,7 +137,6 @@ def bar_warp_sync(mask: Any = None, *, loc: Any = None, ip: Any = None) -> None:
 def barrier_cluster_arrive(*, loc: Any = None, ip: Any = None) -> None:
     """Arrive at the barrier of the cluster.
 
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: (barrier_cluster_arrive(), barrier_cluster_wait(), t)[-1], 64)[:2]
     [0, 1]
     """
@@ -156,7 +146,6 @@ def barrier_cluster_arrive(*, loc: Any = None, ip: Any = None) -> None:
 def barrier_cluster_arrive_relaxed(*, loc: Any = None, ip: Any = None) -> None:
     """Arrive at the barrier of the cluster, which orders no memory by that.
 
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: (barrier_cluster_arrive_relaxed(), barrier_cluster_wait(), t)[-1], 64)[:2]
     [0, 1]
     """
@@ -166,7 +155,6 @@ def barrier_cluster_arrive_relaxed(*, loc: Any = None, ip: Any = None) -> None:
 def barrier_cluster_wait(*, loc: Any = None, ip: Any = None) -> None:
     """Wait at the barrier of the cluster.
 
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: (barrier_cluster_arrive(), barrier_cluster_wait(), t)[-1], 64)[:2]
     [0, 1]
     """
@@ -177,8 +165,6 @@ def mapa(ptr: Any, rank: Any, *, addrspace: Any = None, loc: Any = None, ip: Any
     """The pointer to the same place in the shared memory of block ``rank`` of the cluster.
 
     >>> from tilewright import Int64
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: (mapa(arch.alloc_smem(Int64, 1), 0), t)[-1], 64)[:2]
     [0, 1]
     """
@@ -188,7 +174,6 @@ def mapa(ptr: Any, rank: Any, *, addrspace: Any = None, loc: Any = None, ip: Any
 def fence_proxy(kind: Any, *, space: Any = None, loc: Any = None, ip: Any = None) -> None:
     """Order this thread's accesses with those of another proxy.
 
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: (fence_proxy("async.shared", space="cta"), t)[-1], 64)[:2]
     [0, 1]
     """
@@ -232,7 +217,6 @@ def fence_proxy_release(
     """``cute.nvgpu.cpasync.fence_tma_desc_release``: other threads may acquire (:func:`fence_proxy_acquire`) the tensor
     maps that this thread has written. A scope below the GPU is fenced as the GPU is.
 
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: (fence_proxy_release("gpu"), t)[-1], 64)[:2]
     [0, 1]
     """
@@ -253,7 +237,6 @@ def fence_sync_restrict(order: Any, *, loc: Any = None, ip: Any = None) -> None:
     """``fence.acquire.sync_restrict`` or ``fence.release.sync_restrict``: order this thread's accesses before a relaxed
     arrival, or after a relaxed wait, as seen by the cluster. Here it is a whole fence.
 
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: (fence_sync_restrict(choices.MemOrder.RELEASE), t)[-1], 64)[:2]
     [0, 1]
     """
@@ -264,7 +247,6 @@ def fence_sync_restrict(order: Any, *, loc: Any = None, ip: Any = None) -> None:
 def cluster_ctarank(*, loc: Any = None, ip: Any = None) -> Any:
     """The rank of this block in its cluster.
 
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: cluster_ctarank(), 64)[:2]
     [0, 0]
     """
@@ -295,7 +277,6 @@ def shfl_sync(
 ) -> Any:
     """The value of another lane.
 
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: shfl_sync(0xFFFFFFFF, t, 1, 31, "bfly"), 32)[:4]
     [1, 0, 3, 2]
     """
@@ -312,7 +293,6 @@ def shfl_sync(
 def vote_sync(mask: Any, pred: Any, kind: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """Whether the predicate holds in all or any lanes, or is uniform; or in which (a mask).
 
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: vote_sync(0xFFFFFFFF, t < 3, "ballot"), 32)[0]
     7
     """

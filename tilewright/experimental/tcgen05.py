@@ -52,7 +52,6 @@ FACTORS = {("mxf8f6f4", 32): 1, ("mxf4", 32): 2, ("mxf4nvf4", 32): 2, ("mxf4nvf4
 def make_tmem_ptr(address: Any, dtype: Any = Int32, *, loc: Any = None, ip: Any = None) -> TensorMemory:
     """The address ``lane << 16 | column`` as a pointer to elements of ``dtype`` in tensor memory.
 
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: (make_tmem_ptr(t, Int32) + 8).toint(), 2)
     [8, 9]
     """
@@ -64,7 +63,6 @@ def make_tmem_ptr_from_warp_row_col(
 ) -> TensorMemory:
     """The address of the first lane that warp ``warp`` reaches, at a column behind ``base``.
 
-    >>> from tilewright.testing import per_thread
     >>> [hex(x) for x in per_thread(lambda t: make_tmem_ptr_from_warp_row_col(0, t, 8).toint(), 2)]
     ['0x8', '0x200008']
     """
@@ -74,7 +72,6 @@ def make_tmem_ptr_from_warp_row_col(
 class TmemAddr:
     """Addresses of tensor memory as numbers.
 
-    >>> from tilewright.testing import per_thread
     >>> [hex(x) for x in per_thread(lambda t: TmemAddr.from_row_col(32, t), 2)]
     ['0x200000', '0x200001']
     """
@@ -132,7 +129,6 @@ def tcgen05_relinquish_alloc_permit(*, group: Any = CTAGroup.CTA_1, loc: Any = N
 def tcgen05_wait(kind: Any, *, loc: Any = None, ip: Any = None) -> None:
     """Wait for this thread's loads, or stores, of tensor memory. A whole warp.
 
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: (tcgen05_wait("load"), t)[-1], 32)[:2]
     [0, 1]
     """
@@ -143,7 +139,6 @@ def tcgen05_wait(kind: Any, *, loc: Any = None, ip: Any = None) -> None:
 def tcgen05_fence(kind: Any, *, loc: Any = None, ip: Any = None) -> None:
     """``tcgen05.fence`` before or after a synchronisation of threads.
 
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: (tcgen05_fence("before_thread_sync"), t)[-1], 32)[:2]
     [0, 1]
     """
@@ -193,8 +188,6 @@ def tcgen05_ld(
     warp's own lanes.
 
     >>> from tilewright import Float32, Vector
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> def through(t):
     ...     held = arch.alloc_smem(Int32, 1)
     ...     tcgen05_alloc(held, 32)

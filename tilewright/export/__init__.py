@@ -10,7 +10,7 @@ object file; and how they are loaded back. See docs/ahead_of_time.md.
 Start at :mod:`host`.
 
 >>> import tempfile
->>> from tilewright import cute, export
+>>> from tilewright import export
 >>> @cute.kernel
 ... def fill(a: cute.Tensor, value: cute.Float32):
 ...     a[cute.arch.thread_idx()[0]] = value

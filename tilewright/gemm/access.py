@@ -43,7 +43,6 @@ class AccessRequirement:
     contiguous mode where rows are ``whole``; strides of modes with more than one element are at least ``least_stride``
     (None: they may have either sign).
 
-    >>> import numpy as np
     >>> from tilewright.gemm.arrays import Matrix
     >>> rows = AccessRequirement("a loader", step=16)
     >>> x = np.zeros((4, 64), np.float16)

@@ -29,7 +29,6 @@ class PipelineUserType(Enum):
     """The two sides of a pipeline, and who is both.
 
     >>> from tilewright import pipeline
-    >>> from tilewright.testing import per_thread
     >>> def phases(t):
     ...     producer, consumer = pipeline.PipelineUserType.Producer, pipeline.PipelineUserType.Consumer
     ...     states = [pipeline.make_pipeline_state(side, 3) for side in (producer, consumer)]

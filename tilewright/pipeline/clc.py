@@ -33,8 +33,7 @@ class PipelineClcFetchAsync(PipelineAsync):
     :meth:`create`. ``cluster_blocks``: how many blocks the cluster has.
 
     >>> import tilewright as cutlass
-    >>> from tilewright import cute, pipeline, utils
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import pipeline, utils
     >>> @cute.jit
     ... def rounds(t):
     ...     answer = utils.SmemAllocator().allocate_array(cutlass.Int32, 4, 16)

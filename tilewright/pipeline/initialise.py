@@ -22,8 +22,7 @@ def pipeline_init_arrive(
     ``is_relaxed``: without ordering other memory. Work that needs no other block may be between this and
     :func:`pipeline_init_wait`. For pipelines made with ``defer_sync=True``.
 
-    >>> from tilewright import Int64, cute, pipeline
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import Int64, pipeline
     >>> @cute.jit
     ... def meet(t):
     ...     bar = cute.arch.alloc_smem(Int64, 1, 8)
@@ -45,8 +44,7 @@ def pipeline_init_arrive(
 def pipeline_init_wait(cluster_shape_mn: Any = None, *, loc: Any = None, ip: Any = None) -> None:
     """Wait until the mbarriers of all blocks of the cluster are initialised; without a cluster, those of the block.
 
-    >>> from tilewright import cute, pipeline
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import pipeline
     >>> @cute.jit
     ... def meet(t):
     ...     one_warp = pipeline.CooperativeGroup(pipeline.Agent.Thread, 32)
@@ -73,8 +71,7 @@ def pipeline_init_wait(cluster_shape_mn: Any = None, *, loc: Any = None, ip: Any
 def agent_sync(group: Agent, is_relaxed: bool = False, *, loc: Any = None, ip: Any = None) -> None:
     """Wait for all threads of the block (``Agent.ThreadBlock``) or of the cluster (``Agent.ThreadBlockCluster``).
 
-    >>> from tilewright import cute, pipeline
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import pipeline
     >>> def swap(t, p):
     ...     cute.arch.store(p + t, t)
     ...     pipeline.agent_sync(pipeline.Agent.ThreadBlock)

@@ -23,7 +23,6 @@ _ARRIVING = (PipelineOp.AsyncThread, PipelineOp.AsyncLoad, PipelineOp.TmaLoad, P
 def alloc_reserved_mbarrier(num_mbarriers: int, *, loc: Any = None, ip: Any = None) -> Pointer:
     """Memory for ``num_mbarriers`` mbarriers (Int64) in the part of shared memory that is for small objects.
 
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: alloc_reserved_mbarrier(3).alignment)[0]
     1024
     """

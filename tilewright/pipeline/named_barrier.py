@@ -13,8 +13,7 @@ from tilewright.pipeline.sync_object import SyncObject
 def arrive(barrier_id: Any, num_threads: Any, *, loc: Any = None, ip: Any = None) -> None:
     """Arrive at barrier ``barrier_id`` and go on; ``num_threads`` arrive or wait there.
 
-    >>> from tilewright import cute, pipeline
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import pipeline
     >>> @cute.jit
     ... def hand_over(t, p):
     ...     result = t
@@ -34,8 +33,7 @@ def arrive(barrier_id: Any, num_threads: Any, *, loc: Any = None, ip: Any = None
 def arrive_unaligned(barrier_id: Any, num_threads: Any, *, loc: Any = None, ip: Any = None) -> None:
     """:func:`arrive` where the threads of a warp need not come together (``barrier.arrive``).
 
-    >>> from tilewright import cute, pipeline
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import pipeline
     >>> @cute.jit
     ... def hand_over(t, p):
     ...     result = t
@@ -55,8 +53,7 @@ def arrive_unaligned(barrier_id: Any, num_threads: Any, *, loc: Any = None, ip: 
 def arrive_and_wait(barrier_id: Any, num_threads: Any, *, loc: Any = None, ip: Any = None) -> None:
     """Wait until ``num_threads`` threads have arrived at barrier ``barrier_id``, this one among them.
 
-    >>> from tilewright import cute, pipeline
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import pipeline
     >>> def swap(t, p):
     ...     cute.arch.store(p + t, t)
     ...     pipeline.arrive_and_wait(barrier_id=2, num_threads=64)
@@ -70,8 +67,7 @@ def arrive_and_wait(barrier_id: Any, num_threads: Any, *, loc: Any = None, ip: A
 def wait(barrier_id: Any, num_threads: Any, *, loc: Any = None, ip: Any = None) -> None:
     """``arrive_and_wait``: who waits at a named barrier also arrives.
 
-    >>> from tilewright import cute, pipeline
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import pipeline
     >>> def swap(t, p):
     ...     cute.arch.store(p + t, t)
     ...     pipeline.wait(1, 64)
@@ -85,8 +81,7 @@ def wait(barrier_id: Any, num_threads: Any, *, loc: Any = None, ip: Any = None) 
 def wait_unaligned(barrier_id: Any, num_threads: Any, *, loc: Any = None, ip: Any = None) -> None:
     """:func:`wait` where the threads of a warp need not come together (``barrier.sync``).
 
-    >>> from tilewright import cute, pipeline
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import pipeline
     >>> def swap(t, p):
     ...     cute.arch.store(p + t, t)
     ...     pipeline.wait_unaligned(1, 64)
@@ -100,8 +95,7 @@ def wait_unaligned(barrier_id: Any, num_threads: Any, *, loc: Any = None, ip: An
 def sync(barrier_id: Any = 0, *, loc: Any = None, ip: Any = None) -> None:
     """Wait at barrier ``barrier_id`` for all threads of the block.
 
-    >>> from tilewright import cute, pipeline
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import pipeline
     >>> def swap(t, p):
     ...     cute.arch.store(p + t, t)
     ...     pipeline.sync(1)

@@ -29,8 +29,7 @@ class PipelineOrder:
     Group 0 goes first. Passes through run-time loops.
 
     >>> import tilewright as cutlass
-    >>> from tilewright import cute, pipeline
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import pipeline
     >>> @cute.jit
     ... def log(t, p):  # p[0]: how many entries there are
     ...     warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())

@@ -108,8 +108,7 @@ class PipelineProducer(_Side):
     """The side that writes stages.
 
     >>> import tilewright as cutlass
-    >>> from tilewright import cute, pipeline, utils
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import pipeline, utils
     >>> @cute.jit
     ... def countdown(t):
     ...     result = cutlass.Int32(0)
@@ -173,8 +172,7 @@ class PipelineConsumer(_Side):
     """The side that reads stages.
 
     >>> import tilewright as cutlass
-    >>> from tilewright import cute, pipeline, utils
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import pipeline, utils
     >>> @cute.jit
     ... def first(t):
     ...     result = cutlass.Int32(0)

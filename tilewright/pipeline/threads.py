@@ -32,8 +32,7 @@ class PipelineAsync:
     and releases; None: the own one.
 
     >>> import tilewright as cutlass
-    >>> from tilewright import cute, pipeline, utils
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import pipeline, utils
     >>> @cute.jit
     ... def running_sum(t):
     ...     warp, lane, total = cute.arch.warp_idx(), cute.arch.lane_idx(), cutlass.Int32(0)
@@ -191,8 +190,7 @@ class PipelineCpAsync(PipelineAsync):
     commit groups, no ``cp_async_wait_group``: the consumers' wait covers the copies.
 
     >>> import tilewright as cutlass
-    >>> from tilewright import cute, pipeline, utils
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import pipeline, utils
     >>> @cute.jit
     ... def fetch(t, p):
     ...     warp, lane, result = cute.arch.warp_idx(), cute.arch.lane_idx(), cutlass.Int32(0)

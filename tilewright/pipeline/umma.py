@@ -123,8 +123,7 @@ class PipelineTmaUmma(_ReadByMma, PipelineTmaAsync):
     """TMA fills the stages, ``tcgen05.mma`` reads them. Make one with :meth:`create`.
 
     >>> import tilewright as cutlass
-    >>> from tilewright import cute, pipeline
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import pipeline
     >>> @cute.jit
     ... def two_stages(t):
     ...     ring = pipeline.PipelineTmaUmma.create(num_stages=2, tx_count=16)
@@ -196,8 +195,7 @@ class PipelineTmaMultiConsumersAsync(PipelineTmaUmma):
     """TMA fills the stages; ``tcgen05.mma`` reads them, and threads do. Make one with :meth:`create`.
 
     >>> import tilewright as cutlass
-    >>> from tilewright import cute, pipeline
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import pipeline
     >>> @cute.jit
     ... def arrivals(t):
     ...     threads = pipeline.CooperativeGroup(pipeline.Agent.Thread, 128)
@@ -308,8 +306,7 @@ class PipelineAsyncUmma(_ReadByMma, _FencedWaits):
     ``tcgen05.fence`` that stages in tensor memory need are in its methods.
 
     >>> import tilewright as cutlass
-    >>> from tilewright import cute, pipeline
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import pipeline
     >>> @cute.jit
     ... def two_rounds(t):
     ...     one_warp = pipeline.CooperativeGroup(pipeline.Agent.Thread, 32)
@@ -368,8 +365,7 @@ class PipelineUmmaAsync(_FencedWaits):
     that this needs are in its methods.
 
     >>> import tilewright as cutlass
-    >>> from tilewright import cute, pipeline
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import pipeline
     >>> @cute.jit
     ... def two_tiles(t):
     ...     one_warp = pipeline.CooperativeGroup(pipeline.Agent.Thread, 32)

@@ -318,7 +318,6 @@ def profile(progress: Callable[[float], None] | None = None, multiply_adds: int 
     """Gather a profile of the launches inside the block; ``progress`` is called with the fraction done of each launch:
     of its ``multiply_adds`` if their number is given, else of its warps.
 
-    >>> import numpy as np
     >>> from tilewright.gemm import gemm
     >>> a = np.eye(32, dtype=np.float16)
     >>> with profile() as report:

@@ -27,7 +27,7 @@ NO_PLACE = -1
 class Atom(Static, Drawable):
     """The common part of MMA and copy atoms: equality by content, and the printed form.
 
-    >>> from tilewright import Float16, Float32, cute
+    >>> from tilewright import Float16, Float32
     >>> op = cute.nvgpu.warp.MmaF16BF16Op(Float16, Float32, (16, 8, 16))
     >>> cute.make_mma_atom(op) == cute.make_mma_atom(op), isinstance(cute.make_mma_atom(op), cute.Atom)
     (True, True)
@@ -315,7 +315,7 @@ def _scalar(value_type: Any) -> ScalarType:
 def make_atom(op: Any, value_type: Any = None, *, num_bits_per_copy: int = 0, loc: Any = None, ip: Any = None) -> Atom:
     """The atom of any operation: of a copy when a value type is given.
 
-    >>> from tilewright import Float16, Float32, cute
+    >>> from tilewright import Float16, Float32
     >>> cute.make_atom(cute.nvgpu.CopyUniversalOp(), Float16, num_bits_per_copy=128).layout_src_tv
     (1,8):(0,1)
     >>> cute.make_atom(cute.nvgpu.warp.MmaF16BF16Op(Float16, Float32, (16, 8, 16))).shape_mnk
@@ -330,7 +330,6 @@ def make_mma_atom(op: Any, *, loc: Any = None, ip: Any = None) -> MmaAtom:
     """The atom of an MMA operation.
 
     >>> import tilewright as cutlass
-    >>> from tilewright import cute
     >>> op = cute.nvgpu.warp.MmaF16BF16Op(cutlass.Float16, cutlass.Float32, (16, 8, 16))
     >>> make_mma_atom(op).shape_mnk
     (16, 8, 16)
@@ -360,7 +359,6 @@ def make_copy_atom(
     ``memory_order`` only WEAK is here, the order of plain loads and stores.
 
     >>> import tilewright as cutlass
-    >>> from tilewright import cute
     >>> make_copy_atom(cute.nvgpu.CopyUniversalOp(), cutlass.Float16, num_bits_per_copy=128).layout_src_tv
     (1,8):(0,1)
     """

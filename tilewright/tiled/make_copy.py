@@ -33,7 +33,7 @@ def make_tiled_copy(atom: CopyAtom, layout_tv: Layout, tiler_mn: Any, *, loc: An
 
     Raises ConstraintError when a coordinate is outside the tile or the instruction does not fit.
 
-    >>> from tilewright import Float32, cute
+    >>> from tilewright import Float32
     >>> atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), Float32, num_bits_per_copy=128)
     >>> tiler, tv = cute.make_layout_tv(cute.make_layout((16, 8), stride=(8, 1)), cute.make_layout((1, 4)))
     >>> tiler, tv
@@ -77,7 +77,6 @@ def make_tiled_copy_A(atom: CopyAtom, tiled_mma: TiledMma, *, loc: Any = None, i
     """A tiled copy into (or out of) the registers that ``tiled_mma`` wants for A.
 
     >>> import tilewright as cutlass
-    >>> from tilewright import cute
     >>> op = cute.nvgpu.warp.MmaF16BF16Op(cutlass.Float16, cutlass.Float32, (16, 8, 16))
     >>> atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cutlass.Float16)
     >>> make_tiled_copy_A(atom, cute.make_tiled_mma(op)).size  # threads
@@ -90,7 +89,6 @@ def make_tiled_copy_B(atom: CopyAtom, tiled_mma: TiledMma, *, loc: Any = None, i
     """A tiled copy into (or out of) the registers that ``tiled_mma`` wants for B.
 
     >>> import tilewright as cutlass
-    >>> from tilewright import cute
     >>> op = cute.nvgpu.warp.MmaF16BF16Op(cutlass.Float16, cutlass.Float32, (16, 8, 16))
     >>> atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cutlass.Float16)
     >>> make_tiled_copy_B(atom, cute.make_tiled_mma(op)).size  # threads
@@ -103,7 +101,6 @@ def make_tiled_copy_C(atom: CopyAtom, tiled_mma: TiledMma, *, loc: Any = None, i
     """A tiled copy into (or out of) the accumulators of ``tiled_mma``.
 
     >>> import tilewright as cutlass
-    >>> from tilewright import cute
     >>> op = cute.nvgpu.warp.MmaF16BF16Op(cutlass.Float16, cutlass.Float32, (16, 8, 16))
     >>> atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cutlass.Float16)
     >>> make_tiled_copy_C(atom, cute.make_tiled_mma(op)).size  # threads
@@ -123,7 +120,6 @@ def make_tiled_copy_S(atom: CopyAtom, tiled_copy: TiledCopy, *, loc: Any = None,
     """A tiled copy of ``atom`` whose threads hold what ``tiled_copy``'s source threads hold.
 
     >>> import tilewright as cutlass
-    >>> from tilewright import cute
     >>> atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cutlass.Float16)
     >>> copy = cute.make_tiled_copy_tv(atom, cute.make_layout((8, 4)), cute.make_layout((1, 2)))
     >>> make_tiled_copy_S(atom, copy).tiler_mn == copy.tiler_mn
@@ -138,7 +134,6 @@ def make_tiled_copy_D(atom: CopyAtom, tiled_copy: TiledCopy, *, loc: Any = None,
     """A tiled copy of ``atom`` whose threads hold what ``tiled_copy``'s destination threads hold.
 
     >>> import tilewright as cutlass
-    >>> from tilewright import cute
     >>> atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cutlass.Float16)
     >>> copy = cute.make_tiled_copy_tv(atom, cute.make_layout((8, 4)), cute.make_layout((1, 2)))
     >>> make_tiled_copy_D(atom, copy).tiler_mn == copy.tiler_mn
@@ -152,7 +147,7 @@ def make_tiled_copy_D(atom: CopyAtom, tiled_copy: TiledCopy, *, loc: Any = None,
 def make_tiled_copy_C_atom(atom: CopyAtom, mma: TiledMma, *, loc: Any = None, ip: Any = None) -> TiledCopy:
     """The smallest tiled copy that can retile the accumulators: for epilogues that store a part at a time.
 
-    >>> from tilewright import Float16, Float32, cute
+    >>> from tilewright import Float16, Float32
     >>> mma = cute.make_tiled_mma(cute.nvgpu.warp.MmaF16BF16Op(Float16, Float32, (16, 8, 16)), (2, 2, 1), (32, 32, 16))
     >>> atom = cute.make_copy_atom(cute.nvgpu.warp.StMatrix8x8x16bOp(num_matrices=2), Float16)
     >>> cute.make_tiled_copy_C_atom(atom, mma).size  # threads
@@ -178,7 +173,7 @@ def make_cotiled_copy(
     For copies that care about vector widths and address distances, not about coordinates. Raises ConstraintError when
     an address does not occur in ``data_layout``.
 
-    >>> from tilewright import Float32, cute
+    >>> from tilewright import Float32
     >>> atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), Float32, num_bits_per_copy=128)
     >>> rows = cute.make_layout((8, 16), stride=(16, 1))
     >>> threads = cute.make_layout((32, 4), stride=(4, 1))  # thread t has the words at 4t to 4t + 3

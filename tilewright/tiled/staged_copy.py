@@ -78,8 +78,7 @@ def copy(
     Raises:
         ConstraintError: sizes, element types, memory spaces, alignment or contiguity do not fit the instruction.
 
-    >>> import numpy as np
-    >>> from tilewright import Int32, cute
+    >>> from tilewright import Int32
     >>> from tilewright.cute.runtime import from_dlpack
     >>> @cute.kernel
     ... def move(a: cute.Tensor, b: cute.Tensor):
@@ -294,8 +293,7 @@ def _between_registers(src: Tensor, dst: Tensor, split: Split, pred: Any) -> Non
 def basic_copy(src: Tensor, dst: Tensor, *, loc: Any = None, ip: Any = None) -> None:
     """``dst[i] = src[i]`` for every element, converting the element type where it differs (no float to an integer).
 
-    >>> from tilewright import Float32, cute
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import Float32
     >>> def halves(t, p):
     ...     registers = cute.make_rmem_tensor(4, Float32)
     ...     cute.basic_copy(cute.make_tensor(p + 4 * t, 4), registers)  # Int32 to Float32
@@ -317,8 +315,7 @@ def basic_copy(src: Tensor, dst: Tensor, *, loc: Any = None, ip: Any = None) -> 
 def basic_copy_if(pred: Tensor, src: Tensor, dst: Tensor, *, loc: Any = None, ip: Any = None) -> None:
     """``if pred[i]: dst[i] = src[i]`` for every element; element types must agree when both sides are in memory.
 
-    >>> from tilewright import Boolean, cute
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import Boolean
     >>> def odd_ones(t, p):
     ...     source, target = cute.make_tensor(p, 4), cute.make_tensor(p + 4, 4)
     ...     odd = cute.make_rmem_tensor(4, Boolean)
@@ -370,8 +367,7 @@ def copy_atom_call(
 ) -> None:
     """One instruction: ``src`` and ``dst`` have exactly the values that it moves for one thread.
 
-    >>> from tilewright import Int32, cute
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import Int32
     >>> def swap(t, p):
     ...     atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), Int32, num_bits_per_copy=32)
     ...     cute.copy_atom_call(atom, cute.make_tensor(p + t, 1), cute.make_tensor(p + (7 - t), 1))

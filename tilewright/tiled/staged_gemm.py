@@ -59,8 +59,7 @@ def gemm(
     Raises:
         ConstraintError: shapes, element types or register layouts do not fit the instruction.
 
-    >>> from tilewright import Float32, cute
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import Float32
     >>> def dot(t, p):
     ...     mma = cute.make_tiled_mma(cute.nvgpu.MmaUniversalOp(Float32))  # one thread, one product at a time
     ...     a, b = cute.make_tensor(p, (1, 1, 4)), cute.make_tensor(p + 4, (1, 1, 4))  # (MMA, MMA_M or MMA_N, MMA_K)
@@ -153,8 +152,7 @@ def mma_atom_call(
 ) -> None:
     """One instruction: the tensors have exactly the values of one thread, mode (V).
 
-    >>> from tilewright import Float32, cute
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import Float32
     >>> def multiply_add(t):
     ...     atom = cute.make_mma_atom(cute.nvgpu.MmaUniversalOp(Float32))
     ...     a, b, c = (cute.make_rmem_tensor(1, Float32) for _ in range(3))

@@ -106,7 +106,7 @@ class TiledCopy(CopyAtom):
     def tiler_mn(self) -> tuple[Any, ...]:
         """The tile, a layout for each mode: those of the elements that it takes along the mode.
 
-        >>> from tilewright import Float32, cute
+        >>> from tilewright import Float32
         >>> atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), Float32)
         >>> copy = cute.make_tiled_copy_tv(atom, cute.make_layout((16, 8)), cute.make_layout((2, 1)))
         >>> copy.tiler_mn, copy.tiler_mn[0].shape
@@ -259,7 +259,7 @@ def shape_of_atom(tv: Layout) -> Any:
 class ThrCopy(TiledCopy):
     """One thread's view of a TiledCopy.
 
-    >>> from tilewright import Float32, cute
+    >>> from tilewright import Float32
     >>> atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), Float32, num_bits_per_copy=64)
     >>> tiled = cute.make_tiled_copy_tv(atom, cute.make_layout((4, 8), stride=(8, 1)), cute.make_layout((1, 2)))
     >>> coordinates = cute.make_identity_tensor((8, 32))  # two by two tiles of 4 x 16

@@ -279,7 +279,7 @@ def _rows_are_one(x: Any) -> bool:
 class ThrMma(TiledMma):
     """One thread's view of a TiledMma.
 
-    >>> from tilewright import Float16, Float32, cute
+    >>> from tilewright import Float16, Float32
     >>> mma = cute.make_tiled_mma(cute.nvgpu.warp.MmaF16BF16Op(Float16, Float32, (16, 8, 16)))
     >>> part = mma.get_slice(5).partition_C(cute.make_identity_tensor((32, 16)))  # (MMA, MMA_M, MMA_N)
     >>> part.shape
@@ -344,7 +344,6 @@ def make_tiled_mma(
     Raises ConstraintError when a permutation is not a multiple of what the atoms cover.
 
     >>> import tilewright as cutlass
-    >>> from tilewright import cute
     >>> op = cute.nvgpu.warp.MmaF16BF16Op(cutlass.Float16, cutlass.Float32, (16, 8, 16))
     >>> mma = make_tiled_mma(op, (2, 2, 1))
     >>> mma.size, mma.get_tile_size(0), mma.get_tile_size(1)

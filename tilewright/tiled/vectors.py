@@ -24,8 +24,6 @@ def autovec_copy(src: Tensor, dst: Tensor, *, l1c_evict_priority: Any = None, lo
     Registers may hold the elements in any order: only memory decides about the width. ``l1c_evict_priority`` is advice,
     which changes nothing here.
 
-    >>> from tilewright import cute
-    >>> from tilewright.testing import per_thread
     >>> def through_registers(t, p):
     ...     source, target = cute.make_tensor(p + 4 * t, 4), cute.make_tensor(p + (16 + 4 * t), 4)
     ...     registers = cute.make_fragment_like(source)

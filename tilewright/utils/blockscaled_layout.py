@@ -121,7 +121,7 @@ def sm120_make_smem_layout_sfa(
     for each ``sf_vec_size`` elements. Rows are padded to 128 (include/cutlass/gemm/collective/builders/
     sm120_blockscaled_mma_builder.inl).
 
-    >>> from tilewright import Float8E4M3FN, Float8E8M0FNU, Float32, cute
+    >>> from tilewright import Float8E4M3FN, Float8E8M0FNU, Float32
     >>> mma = cute.make_tiled_mma(cute.nvgpu.warp.MmaMXF8Op(Float8E4M3FN, Float32, Float8E8M0FNU), (4, 2, 1))
     >>> print(sm120_make_smem_layout_sfa(mma, (256, 128, 128), 32, 2))
     (((32,4),2),((32,1),4,1),2):(((16,4),512),((0,1),1,1024),1024)

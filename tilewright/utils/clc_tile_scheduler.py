@@ -52,9 +52,8 @@ class ClcDynamicPersistentTileScheduler:
     """Hands out tiles: first the block's own, then those of clusters that it takes over. One warp of a cluster asks
     (:meth:`advance_to_next_work`), all threads read the answer (:meth:`get_current_work`) once its mbarrier has it.
 
-    >>> import numpy as np
     >>> import tilewright as cutlass
-    >>> from tilewright import cute, sim, utils
+    >>> from tilewright import sim, utils
     >>> from tilewright.cute.runtime import from_dlpack
     >>> @cute.kernel
     ... def count(y: cute.Tensor, params: cutlass.Constexpr[Any]):

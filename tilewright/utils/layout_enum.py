@@ -13,7 +13,6 @@ __all__ = ["LayoutEnum"]
 class LayoutEnum(Enum):
     """``ROW_MAJOR``: the second mode has stride 1; ``COL_MAJOR``: the first has.
 
-    >>> import numpy as np
     >>> from tilewright.cute.runtime import from_dlpack
     >>> LayoutEnum.from_tensor(from_dlpack(np.zeros((8, 4)))), LayoutEnum.ROW_MAJOR.is_k_major_a()
     (<LayoutEnum.ROW_MAJOR: 'row_major'>, True)

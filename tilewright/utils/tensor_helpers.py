@@ -32,7 +32,6 @@ def create_cute_tensor_for_fp8(
 
     Raises ArgumentError where the two have different shapes.
 
-    >>> import numpy as np
     >>> storage = np.zeros((2, 4), np.uint8)
     >>> tensor = create_cute_tensor_for_fp8(storage, Float8E4M3FN, 1, np.ones((2, 4), np.float32))
     >>> storage[0].tolist()  # 1.0 in e4m3

@@ -94,8 +94,7 @@ class StaticPersistentTileScheduler:
         work = scheduler.get_current_work()
 
     >>> import tilewright as cutlass
-    >>> from tilewright import cute, utils
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import utils
     >>> @cute.jit
     ... def tiles_of_block(t):
     ...     params = utils.PersistentTileSchedulerParams((3, 3, 1), (1, 1, 1))  # 3 x 3 tiles, no clusters

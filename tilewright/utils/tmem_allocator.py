@@ -42,9 +42,8 @@ class TmemAllocator:
 
     Each thread writes its number to a row of tensor memory, 8 columns, and reads it back:
 
-    >>> from tilewright import Float32, Int32, cute, pipeline
+    >>> from tilewright import Float32, Int32, pipeline
     >>> from tilewright.cute.nvgpu import tcgen05
-    >>> from tilewright.testing import per_thread
     >>> @cute.jit
     ... def kept(t):
     ...     barrier = pipeline.NamedBarrier(barrier_id=1, num_threads=128)
@@ -171,8 +170,7 @@ class TmemAllocator:
 class TmemBufferPool:
     """``total_cols`` columns of tensor memory at ``base_ptr``, given away one part after another.
 
-    >>> from tilewright import Float32, Int32, cute
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import Float32, Int32
     >>> @cute.jit
     ... def third(t):
     ...     pool = TmemBufferPool(cute.make_ptr(Int32, 0, cute.AddressSpace.tmem), 512)
@@ -242,8 +240,7 @@ def get_num_tmem_alloc_cols(
 
     ConstraintError for other tensors, and where 512 columns do not suffice.
 
-    >>> from tilewright import Float32, Int32, cute
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import Float32, Int32
     >>> @cute.jit
     ... def columns(t):
     ...     base = cute.arch.retrieve_tmem_ptr(Float32, 16, held_by(t))

@@ -24,7 +24,7 @@ sm120_get_smem_store_op = sm90_get_smem_store_op
 def thrfrg_SFA(sfatensor: Any, tiled_mma: TiledMma, *, loc: Any = None, ip: Any = None) -> Any:
     """A's factors (M, K, ...) as ((ThrV, (ThrM, ThrK)), (FrgV, (RestM, RestK, ...))).
 
-    >>> from tilewright import Float8E4M3FN, Float8E8M0FNU, Float32, cute
+    >>> from tilewright import Float8E4M3FN, Float8E8M0FNU, Float32
     >>> mma = cute.make_tiled_mma(cute.nvgpu.warp.MmaMXF8Op(Float8E4M3FN, Float32, Float8E8M0FNU), (2, 2, 1))
     >>> thrfrg_SFA(cute.make_layout((32, 32)), mma)
     (((2,2,8),(2,1)),(32,(1,1))):(((8,0,1),(16,0)),(32,(0,0)))
@@ -40,7 +40,7 @@ def thrfrg_SFB(sfbtensor: Any, tiled_mma: TiledMma, *, loc: Any = None, ip: Any 
 def get_layoutSFA_TV(tiled_mma: TiledMma, *, loc: Any = None, ip: Any = None) -> Layout:
     """(thread, value) to the coordinate in a tile (M, K) of A's factors, for ``make_tiled_copy``.
 
-    >>> from tilewright import Float8E4M3FN, Float8E8M0FNU, Float32, cute
+    >>> from tilewright import Float8E4M3FN, Float8E8M0FNU, Float32
     >>> mma = cute.make_tiled_mma(cute.nvgpu.warp.MmaMXF8Op(Float8E4M3FN, Float32, Float8E8M0FNU), (2, 2, 1))
     >>> get_layoutSFA_TV(mma)
     ((2,2,8,2,2),(32,(1,1))):((8,0,1,16,0),(32,(0,0)))

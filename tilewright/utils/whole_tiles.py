@@ -41,8 +41,7 @@ def block_copy(
 
     Raises ConstraintError for other tensors, and for a multicast store.
 
-    >>> import numpy as np
-    >>> from tilewright import Float32, cute
+    >>> from tilewright import Float32
     >>> from tilewright.cute.nvgpu import cpasync
     >>> @cute.kernel
     ... def kernel(store: cute.CopyAtom, tD: cute.Tensor):

@@ -182,7 +182,7 @@ def render_mma_layout_svg(tiled_mma: Any, tile_mnk: Any, output_file: FilePath) 
     """Draw A, B and C of a tiled MMA: :func:`render_tiled_mma_svg` by its other name.
 
     >>> from tempfile import TemporaryDirectory
-    >>> from tilewright import Float16, Float32, cute
+    >>> from tilewright import Float16, Float32
     >>> op = cute.nvgpu.warp.MmaF16BF16Op(Float16, Float32, (16, 8, 16))
     >>> with TemporaryDirectory() as folder:
     ...     render_mma_layout_svg(cute.make_tiled_mma(op), (16, 8, 16), f"{folder}/mma.txt")
@@ -228,7 +228,6 @@ def render_copy_atom_svg(atom: Any, output_file: FilePath, *, color_by: ColorBy 
 def render_tensor_svg(tensor: Any, output_file: FilePath, *, color_by: ColorBy = "value") -> None:
     """Draw the numbers of a tensor of the host program (see :func:`~tilewright.viz.tensor_figure`).
 
-    >>> import numpy as np
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     render_tensor_svg(np.arange(6).reshape(2, 3), f"{folder}/tensor.svg")
@@ -256,7 +255,7 @@ def tidfrg_D(tiled_copy: Any, tile_mn: Any) -> Any:
 
     A thread that reads a row for ``ldmatrix`` is given elements of other rows:
 
-    >>> from tilewright import Float16, Float32, cute
+    >>> from tilewright import Float16, Float32
     >>> mma = cute.make_tiled_mma(cute.nvgpu.warp.MmaF16BF16Op(Float16, Float32, (16, 8, 16)))
     >>> load = cute.make_copy_atom(cute.nvgpu.warp.LdMatrix8x8x16bOp(num_matrices=4), Float16)
     >>> copy = cute.make_tiled_copy_A(load, mma)

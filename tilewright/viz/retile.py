@@ -32,7 +32,7 @@ def retile_figure(
         ArgumentError: another operand, a thread that the MMA does not have, or a tile that its own does not divide.
         ConstraintError: the copy was made for another MMA.
 
-    >>> from tilewright import Float16, Float32, cute
+    >>> from tilewright import Float16, Float32
     >>> from tilewright.viz import retile_figure
     >>> mma = cute.make_tiled_mma(cute.nvgpu.warp.MmaF16BF16Op(Float16, Float32, (16, 8, 16)))
     >>> atom = cute.make_copy_atom(cute.nvgpu.warp.LdMatrix8x8x16bOp(num_matrices=4), Float16)

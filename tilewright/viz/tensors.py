@@ -40,7 +40,6 @@ def tensor_figure(
     Raises:
         ArgumentError: not a tensor, one whose numbers are not known on the host, or an unknown option.
 
-    >>> import numpy as np
     >>> print(tensor_figure(np.eye(2, 3, dtype=np.float32)))
     Float32 (2,3):(3,1)
        0  1  2

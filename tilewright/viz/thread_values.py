@@ -70,7 +70,7 @@ def mma_figure(
         atoms: the thread-value layouts of one atom, where the tile is made of several.
 
     >>> from tilewright.viz import mma_figure
-    >>> from tilewright import Float16, Float32, cute
+    >>> from tilewright import Float16, Float32
     >>> atom = cute.make_mma_atom(cute.nvgpu.warp.MmaF16BF16Op(Float16, Float32, (16, 8, 16)))
     >>> figure = mma_figure(atom.tv_layout_A, atom.tv_layout_B, atom.tv_layout_C, (16, 8, 16))
     >>> [panel.title for panel in figure.panels]
@@ -239,7 +239,7 @@ def tiled_copy_figure(
 
     With ``thread`` only what that one reads and writes.
 
-    >>> from tilewright import Float32, cute
+    >>> from tilewright import Float32
     >>> from tilewright.viz import tiled_copy_figure
     >>> atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), Float32, num_bits_per_copy=128)
     >>> tiled = cute.make_tiled_copy_tv(atom, cute.make_layout((4, 8), stride=(8, 1)), cute.make_layout((1, 4)))

@@ -166,8 +166,7 @@ def timeline(
     Raises:
         ArgumentError: a launch or block that the trace does not hold, or no time between start and end.
 
-    >>> import numpy as np
-    >>> from tilewright import cute, sim, viz
+    >>> from tilewright import sim, viz
     >>> @cute.kernel
     ... def double(x: cute.Tensor):
     ...     i, _, _ = cute.arch.thread_idx()

@@ -171,9 +171,24 @@ def page_text(page: str, entries: list[Module], homes: dict[str, str]) -> str:
     return "\n".join(parts)
 
 
+ASSUMED = """Examples assume
+
+    import numpy as np
+    from tilewright import cute
+    from tilewright.cute import arch
+    from tilewright.testing import per_thread
+"""
+
+
 def index_text(pages: dict[str, list[Module]]) -> str:
     """The first page of the reference: which module is on which page, with its first line."""
-    lines = ["# API reference\n", "What public modules hold, from their docstrings.\n", "| module | |", "|---|---|"]
+    lines = [
+        "# API reference\n",
+        "What public modules hold, from their docstrings.\n",
+        f"{ASSUMED}\n",
+        "| module | |",
+        "|---|---|",
+    ]
     for page, entries in pages.items():
         for entry in entries:
             lines.append(f"| [`{entry.name}`]({page}.md#{entry.name}) | {entry.summary.split(chr(10))[0]} |")

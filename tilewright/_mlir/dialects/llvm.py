@@ -98,9 +98,7 @@ def addrspacecast(res: Any, arg: Any, *, loc: Any = None, ip: Any = None) -> Any
 def ptrtoint(res: Any, arg: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """The address that a pointer holds, as an integer of a type: in shared memory the 32 bits that PTX takes.
 
-    >>> from tilewright import cute
     >>> from tilewright.cutlass_dsl import T
-    >>> from tilewright.testing import per_thread
     >>> @cute.jit
     ... def apart(t):
     ...     first = cute.arch.alloc_smem(cute.Int32, 8)

@@ -190,7 +190,6 @@ def atomicrmw(
     CAS compares ``*ptr`` with ``a`` and writes ``b``.
 
     >>> from tilewright import Int32
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t, p: atomicrmw(AtomicOpKind.INC, p, Int32(2)), 5, memory=[0])  # from 2 back to 0
     ([0, 1, 2, 0, 1], [2])
     """
@@ -231,7 +230,6 @@ def red(
     """``*a = *a op b`` at once, without the old value; ``type_`` says what the bits of ``b`` are.
 
     >>> from tilewright import Int32
-    >>> from tilewright.testing import per_thread
     >>> def count(t, p):
     ...     red(ReductionOp.ADD, ReductionType.S32, p, Int32(t))
     ...     red(ReductionOp.MAX, ReductionType.S32, p + 1, Int32(t), mem_order=MemOrderKind.RELAXED)

@@ -93,7 +93,7 @@ class CopyUniversalOp:
     Without a width one element is the unit of the thread-value layouts, and ``cute.copy`` uses the widest accesses that
     the tensors allow.
 
-    >>> from tilewright import Float16, cute
+    >>> from tilewright import Float16
     >>> cute.make_copy_atom(CopyUniversalOp(), Float16, num_bits_per_copy=128).num_val_src  # values of a thread
     8
     >>> cute.make_copy_atom(CopyUniversalOp(), Float16).num_val_src
@@ -107,7 +107,7 @@ class CopyUniversalOp:
 class CopyG2ROp(CopyUniversalOp):
     """:class:`CopyUniversalOp` as a load from global memory to registers: ``cute.copy`` refuses other memories.
 
-    >>> from tilewright import Float16, cute
+    >>> from tilewright import Float16
     >>> cute.make_copy_atom(CopyG2ROp(), Float16, num_bits_per_copy=64).num_val_src
     4
     """
@@ -118,7 +118,7 @@ class CopyG2ROp(CopyUniversalOp):
 class CopyR2GOp(CopyUniversalOp):
     """:class:`CopyUniversalOp` as a store of registers to global memory: ``cute.copy`` refuses other memories.
 
-    >>> from tilewright import Float16, cute
+    >>> from tilewright import Float16
     >>> cute.make_copy_atom(CopyR2GOp(), Float16, num_bits_per_copy=128).num_val_dst
     8
     """

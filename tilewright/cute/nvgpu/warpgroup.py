@@ -36,7 +36,7 @@ __all__ = [
 class OperandSource(Enum):
     """Where operand A is: registers or shared memory.
 
-    >>> from tilewright import Float16, Float32, cute
+    >>> from tilewright import Float16, Float32
     >>> from tilewright.cute.nvgpu import OperandMajorMode, warpgroup
     >>> op = warpgroup.MmaF16BF16Op(
     ...     Float16, Float32, (64, 64, 16), warpgroup.OperandSource.RMEM, OperandMajorMode.K, OperandMajorMode.K

@@ -148,7 +148,6 @@ class Activation(OfWholeSums):
     """acc = the function of that name of acc; ``ACTIVATIONS`` has the names. ``quick``: in the form for results of 16
     bits, if it has one; ``matmul`` sets it.
 
-    >>> import numpy as np
     >>> from tilewright.gemm import matmul
     >>> a = np.eye(16, dtype=np.float16)
     >>> float(matmul(a, -a, epilogue=Activation("relu")).min())
@@ -169,7 +168,6 @@ class Activation(OfWholeSums):
 class ActivationGradient(OfWholeSums):
     """acc *= f'(matrix[m, n]), f the activation of that name: the gradient with respect to what f was applied to.
 
-    >>> import numpy as np
     >>> from tilewright.gemm import matmul
     >>> a, before = np.ones((32, 32), np.float16), np.float16([[-1, 2] * 16] * 32)
     >>> matmul(a, a, epilogue=ActivationGradient("relu", before))[0, :3].tolist()
@@ -197,7 +195,6 @@ class Gated(OfWholeSums):
     ``grouped_matmul`` give ``matrix`` in their place, take no ``out``, and the function is the last one; ``gemm``
     leaves D as it is.
 
-    >>> import numpy as np
     >>> from tilewright.gemm import matmul
     >>> a, b, gated = np.eye(16, dtype=np.float16), np.float16([[-3, 2, 5, 4] * 4] * 16), np.empty((16, 8), np.float16)
     >>> both = matmul(a, b, epilogue=Gated("relu", gated))

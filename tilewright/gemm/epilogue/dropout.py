@@ -103,7 +103,6 @@ class Dropout(OfWholeSums):
 
     It belongs to one product, not to a stack or to groups, whose elements would share places.
 
-    >>> import numpy as np
     >>> from tilewright.gemm import matmul
     >>> a = np.ones((32, 32), np.float16)
     >>> dropped = matmul(a, a, epilogue=Dropout(0.5, seed=1))

@@ -153,7 +153,6 @@ class LinearCombination:
     """acc = alpha * acc + beta * C. C is read only where ``beta`` is not 0; without a ``beta`` (None) the kernel has no
     code for it, which is half of a long epilogue's.
 
-    >>> import numpy as np
     >>> from tilewright.gemm import gemm
     >>> a = np.full((32, 32), 1, np.float16)
     >>> epilogue = LinearCombination(cutlass.Float32(0.5), cutlass.Float32(2))
@@ -183,7 +182,6 @@ class LinearCombination:
 class ScaledSource:
     """acc = beta * C, whatever the sums are: what alpha = 0 asks for. C is read only where ``beta`` is not 0.
 
-    >>> import numpy as np
     >>> from tilewright.gemm import matmul
     >>> a, c = np.full((16, 16), np.nan, np.float16), np.ones((16, 16), np.float16)
     >>> matmul(a, a, c=c, alpha=0.0, beta=3.0)[0, :3].tolist()
@@ -207,7 +205,6 @@ class ScaledSource:
 class Bias(OfWholeSums):
     """acc += vector[n].
 
-    >>> import numpy as np
     >>> from tilewright.cute.runtime import from_dlpack
     >>> from tilewright.gemm import gemm
     >>> a, vector = np.ones((32, 32), np.float16), np.arange(32, dtype=np.float32)
@@ -230,7 +227,6 @@ class Bias(OfWholeSums):
 class RowBias(OfWholeSums):
     """acc += vector[m].
 
-    >>> import numpy as np
     >>> from tilewright.gemm import matmul
     >>> a, vector = np.ones((32, 32), np.float16), np.arange(32, dtype=np.float32)
     >>> matmul(a, a, epilogue=RowBias(vector))[:3, 0].tolist()
@@ -252,7 +248,6 @@ class RowBias(OfWholeSums):
 class Residual(OfWholeSums):
     """acc += scale * matrix[m, n], a matrix of any type and layout.
 
-    >>> import numpy as np
     >>> from tilewright.gemm import matmul
     >>> a, matrix = np.ones((32, 32), np.float16), np.arange(1024, dtype=np.float32).reshape(32, 32)
     >>> matmul(a, a, epilogue=Residual(matrix, cutlass.Float32(2)))[0, :3].tolist()
@@ -276,7 +271,6 @@ class Store(OfWholeSums):
     """matrix[m, n] = acc, rounded to the matrix's type: a second output, such as the numbers that an activation after
     it is applied to, which the gradient needs.
 
-    >>> import numpy as np
     >>> from tilewright.gemm import matmul
     >>> a, before = np.ones((32, 32), np.float16), np.empty((32, 32), np.float32)
     >>> after = matmul(a, -a, epilogue=(Store(before), Relu()))
@@ -301,7 +295,6 @@ class Store(OfWholeSums):
 class Relu(OfWholeSums):
     """acc = max(acc, 0).
 
-    >>> import numpy as np
     >>> from tilewright.gemm import gemm
     >>> a = np.ones((32, 32), np.float16)
     >>> float(gemm(a, -a, epilogue=Relu()).d.max())
@@ -318,7 +311,6 @@ class Relu(OfWholeSums):
 class Chain:
     """Several functions, one after the other.
 
-    >>> import numpy as np
     >>> from tilewright.cute.runtime import from_dlpack
     >>> from tilewright.gemm import gemm
     >>> a, vector = np.ones((32, 32), np.float16), np.full(32, -30, np.float32)
@@ -369,7 +361,6 @@ def in_place(function: Any, acc: cute.Tensor, tile: EpilogueTile) -> None:
 class EarlierParts:
     """acc += what D has of the parts of K before part ``k``.
 
-    >>> import numpy as np
     >>> from tilewright.gemm import SplitK, gemm
     >>> a = np.ones((32, 32), np.float16)
     >>> float(gemm(a, a, epilogue=Relu(), kernel="tensorop_f16", decomposition=SplitK(2)).d[0, 0])  # of two parts

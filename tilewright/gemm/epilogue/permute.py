@@ -24,7 +24,6 @@ class Permuted(OfWholeSums):
     (batch, H, S, depth). ``Tensor5DPermute20314RowMajor`` is (2, 0, 3, 1, 4). A permutation is a layout, so nothing is
     moved: elements are stored where they belong.
 
-    >>> import numpy as np
     >>> from tilewright.gemm import matmul
     >>> tokens, weight = np.ones((2 * 5, 16), np.float16), np.repeat(np.eye(4, 16, dtype=np.float16), 8, 0).T
     >>> heads = matmul(tokens, weight, epilogue=Permuted(np.empty((2, 4, 5, 8), np.float16), (0, 2, 1, 3)))

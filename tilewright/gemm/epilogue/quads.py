@@ -151,7 +151,6 @@ def store_vectors(tile: Any, matrix: Any, stored: cute.Tensor, first: Any, excha
 def transpose_in_quad(words: cute.Tensor, lane: Any) -> None:
     """``words[j]`` of lane i of a quad becomes ``words[i]`` of lane j: two rounds of shuffles, of two words each.
 
-    >>> from tilewright.testing import per_thread
     >>> def of_lane(t):
     ...     words = cute.make_rmem_tensor(4, Int32)
     ...     for j in range(4):

@@ -26,7 +26,6 @@ class Scales(OfWholeSums):
     """acc[m, n] *= a[m] * b[n], with vectors of one number where it belongs to the whole operand. Integer sums become
     Float32.
 
-    >>> import numpy as np
     >>> from tilewright.cute.runtime import from_dlpack
     >>> from tilewright.gemm import gemm
     >>> x, rows, all = np.ones((32, 32), np.float16), np.arange(32, dtype=np.float32), np.full(1, 0.5, np.float32)
@@ -60,7 +59,6 @@ class PerRowLinComb:
     one number for all (CUTLASS's alpha and beta by pointer). C has no effect in rows whose beta is 0, and is not read
     without ``beta``.
 
-    >>> import numpy as np
     >>> from tilewright.cute.runtime import from_dlpack
     >>> from tilewright.gemm import gemm
     >>> x, rows, two = np.ones((32, 32), np.float16), np.arange(32, dtype=np.float32), np.full(1, 2, np.float32)
@@ -105,7 +103,6 @@ class PerRowLinComb:
 class ResultScale(OfWholeSums):
     """acc *= scale[0]: before results are rounded to 8 bits.
 
-    >>> import numpy as np
     >>> from tilewright.cute.runtime import from_dlpack
     >>> from tilewright.gemm import gemm
     >>> x = np.ones((32, 32), np.float16)
@@ -136,7 +133,6 @@ class NonSaturating(OfWholeSums):
     The function is the last one, and the result of its type.
 
     >>> import ml_dtypes
-    >>> import numpy as np
     >>> from tilewright.gemm import scaled_matmul
     >>> a, one = np.ones((16, 128), ml_dtypes.float8_e4m3fn), np.ones((), np.float32)
     >>> how = {"scale_b": one, "out_dtype": a.dtype, "saturate": False}
@@ -164,7 +160,6 @@ class Amax(OfWholeSums):
     """amax[0] = max(amax[0], the largest |acc|), which the scale of the next result of 8 bits is made of; acc stays. A
     NaN among them makes it NaN. All lanes of a warp call it.
 
-    >>> import numpy as np
     >>> from tilewright.gemm import matmul
     >>> x, largest = np.ones((32, 32), np.float16), np.zeros(1, np.float32)
     >>> _ = matmul(x, -x, epilogue=Amax(largest))

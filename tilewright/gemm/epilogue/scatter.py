@@ -20,7 +20,6 @@ class ScatterAdd(OfWholeSums):
     left out; acc stays. Without ``store_result`` the sums themselves are not written: ``matmul`` and ``grouped_matmul``
     give ``matrix``, take no ``out``, and the function is the last one.
 
-    >>> import numpy as np
     >>> from tilewright.gemm import matmul
     >>> a, matrix = np.ones((4, 16), np.float16), np.zeros((3, 16), np.float32)
     >>> rows, scales = np.array([2, 0, 2, -1], np.int32), np.array([1, 2, 3, 4], np.float32)

@@ -112,7 +112,6 @@ def gemm(
     Raises:
         ArgumentError: operands that do not fit together, or no kernel that takes them.
 
-    >>> import numpy as np
     >>> a = np.eye(32, dtype=np.float16)
     >>> report = gemm(a, 2 * a, a, alpha=3, beta=1)
     >>> float(report.d[0, 0]), report.machine
@@ -168,7 +167,6 @@ def launcher(
     must stay alive, and so must the callable while a graph has captured it; extents must not be 0. Launches of one
     callable must not overlap: blocks that share or draw tiles do so through the callable's workspace.
 
-    >>> import numpy as np
     >>> a, out = np.eye(32, dtype=np.float16), np.empty((32, 32), np.float16)
     >>> launch = launcher(a, a, out)
     >>> launch()

@@ -57,7 +57,6 @@ class GemmUniversal:
     Launches of one handle must follow each other (on one stream, say): their blocks use the same workspace. The arrays
     must stay alive as long as launches use them.
 
-    >>> import numpy as np
     >>> a, d = np.eye(32, dtype=np.float16), np.empty((32, 32), np.float16)
     >>> handle = GemmUniversal()
     >>> handle.initialize(GemmUniversal.Arguments(A=a, B=a, D=d, alpha=2.0))
@@ -93,7 +92,6 @@ class GemmUniversal:
     def get_grid_shape(self, arguments: GemmUniversalArguments) -> tuple[int, int, int]:
         """The grid of the product's launch, in blocks; the kernel is compiled for it, and nothing is launched.
 
-        >>> import numpy as np
         >>> a, d = np.eye(256, dtype=np.float16), np.empty((256, 256), np.float16)
         >>> gemm = GemmUniversal("simt_f32")
         >>> gemm.get_grid_shape(GemmUniversal.Arguments(A=a.astype("f4"), B=a.astype("f4"), D=d.astype("f4")))

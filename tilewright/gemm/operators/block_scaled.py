@@ -46,7 +46,6 @@ def blocked_scales(scale: Any) -> Any:
         scale: of Float8E8M0FNU or Float8E4M3FN: a PyTorch tensor, or a NumPy, CuPy or JAX array.
 
     >>> import ml_dtypes
-    >>> import numpy as np
     >>> rows = np.arange(128, dtype=np.float32)[:, None] % 16
     >>> blocked_scales(np.tile(rows, 3).astype(ml_dtypes.float8_e4m3fn))[:20].astype(int).tolist()
     [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 0]
@@ -111,7 +110,6 @@ def block_scaled_matmul(
     other GPUs it raises ArgumentError, as it does, before anything is launched, for operands that do not go together.
 
     >>> import ml_dtypes
-    >>> import numpy as np
     >>> from tilewright import sim
     >>> a, b = np.full((64, 64), 2, ml_dtypes.float8_e4m3fn), np.ones((32, 64), ml_dtypes.float8_e4m3fn)
     >>> scale_a, scale_b = (np.full((rows, 2), 0.5, ml_dtypes.float8_e8m0fnu) for rows in (64, 32))

@@ -59,7 +59,6 @@ def blocked_group_scales(scale: Any, offsets: Any) -> Any:
     take them: as :func:`blocked_scales` for each group, in memory for any groups. The host waits for nothing.
 
     >>> import ml_dtypes
-    >>> import numpy as np
     >>> scale = np.arange(16, dtype=np.float32)[:8, None].astype(ml_dtypes.float8_e4m3fn)
     >>> found = blocked_group_scales(scale, np.array([3, 8], np.int32)).reshape(-1, 512)  # a block for each group
     >>> found[:, ::16][:, :6].astype(int).tolist()

@@ -44,7 +44,6 @@ def combine_rows(source: Any, places: Any, weights: Any, *, out: Any = None) -> 
 
     Raises ArgumentError for operands that do not go together.
 
-    >>> import numpy as np
     >>> source, places = np.arange(8, dtype=np.float32).reshape(4, 2), np.array([[3, 0], [1, -1]], np.int32)
     >>> combine_rows(source, places, np.array([[1, 2], [3, 4]], np.float32)).tolist()
     [[6.0, 9.0], [6.0, 9.0]]

@@ -42,7 +42,6 @@ class ComplexTransform(Enum):
 class PlanarComplex(NamedTuple):
     """A complex matrix as two real ones of one shape and type.
 
-    >>> import numpy as np
     >>> i = PlanarComplex(np.zeros((1, 1), np.float16), np.ones((1, 1), np.float16))
     >>> [part.item() for part in complex_matmul(i, i)]
     [-1.0, 0.0]
@@ -93,7 +92,6 @@ def complex_matmul(
     products. torch.compile keeps the call of complex tensors as one node. Raises ArgumentError for operands that do
     not go together.
 
-    >>> import numpy as np
     >>> a = np.array([[1 + 2j, 3j]], np.complex64)
     >>> complex_matmul(a, a.T, transform_b="conjugate").tolist(), (a @ a.conj().T).tolist()
     ([[(14+0j)]], [[(14+0j)]])

@@ -87,7 +87,6 @@ def gemm_grouped(
     Raises:
         ArgumentError: operands that do not go together; nothing is launched.
 
-    >>> import numpy as np
     >>> sizes = ((3, 16, 8), (70, 24, 40), (2, 8, 13))
     >>> found = gemm_grouped([(np.ones((m, k), np.float16), np.ones((k, n), np.float16)) for m, n, k in sizes])
     >>> [(d.shape, d[0, 0].item()) for d in found]

@@ -127,7 +127,6 @@ def matmul(
     Raises:
         ArgumentError: operands that do not go together; nothing is launched.
 
-    >>> import numpy as np
     >>> a, b = np.ones((2, 3, 64), np.float16), np.ones((64, 5), np.float16)
     >>> d = matmul(a, b, bias=np.arange(-66, -61).astype(np.float16), activation="relu")
     >>> d.shape, d[0, 0].tolist()

@@ -108,7 +108,6 @@ def mixed_matmul(
 
     Raises ArgumentError, before anything is launched, for operands that do not go together.
 
-    >>> import numpy as np
     >>> from tilewright.gemm import prepare_weight
     >>> weight = prepare_weight(np.full((16, 256), -3, np.int8), np.array([[1, 2]] * 16, np.float16))
     >>> mixed_matmul(np.ones((2, 256), np.float16), weight)[0, :3].tolist()  # -3 * (128 + 2 * 128)

@@ -117,7 +117,6 @@ def grouped_matmul(
     Raises ArgumentError for operands that do not go together. In the simulator also for offsets that fall, are negative
     or exceed the extent; a GPU cannot raise: there the whole result is zero.
 
-    >>> import numpy as np
     >>> rows, weights = np.ones((6, 16), np.float16), np.stack([np.full((16, 8), i, np.float16) for i in (1, 2, 3)])
     >>> grouped_matmul(rows, weights, np.array([2, 2, 5], np.int32))[:, 0].tolist()
     [16.0, 16.0, 48.0, 48.0, 48.0, 0.0]

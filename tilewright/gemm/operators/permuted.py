@@ -25,7 +25,6 @@ class PermutedOperand:
     stride together, nothing is moved (:meth:`view`); other arrays are copied before each call, by the array's
     framework, which has the gradient.
 
-    >>> import numpy as np
     >>> from tilewright.gemm import matmul
     >>> heads = np.arange(2 * 4 * 5 * 8).reshape(2, 4, 5, 8).astype(np.float32)
     >>> tokens = matmul(PermutedOperand(heads), np.eye(32, dtype=np.float32))
@@ -46,7 +45,6 @@ class PermutedOperand:
         """The same without a copy, for handles whose operands are read at each launch (``GemmUniversal``).
         ArgumentError where the strides of the array do not allow it.
 
-        >>> import numpy as np
         >>> ColumnMajorInterleaved(np.zeros((1, 64, 32), np.int8)).view().shape
         (64, 32)
         """
@@ -76,7 +74,6 @@ class ColumnMajorInterleaved(PermutedOperand):
     """CUTLASS's ``ColumnMajorInterleaved<k>``: an array (columns / k, rows, k), each k neighbouring columns in the
     order of the rows; k is the last extent. Results are written so by ``Permuted(array, (1, 0, 2), 1)``.
 
-    >>> import numpy as np
     >>> from tilewright.gemm import matmul
     >>> a = np.arange(16 * 64).reshape(16, 64).astype(np.float32)
     >>> interleaved = np.ascontiguousarray(a.reshape(16, 2, 32).transpose(1, 0, 2))
@@ -92,7 +89,6 @@ class RowMajorInterleaved(PermutedOperand):
     """CUTLASS's ``RowMajorInterleaved<k>``: an array (rows / k, columns, k), each k neighbouring rows in the order of
     the columns. Results are written so by ``Permuted(array, (0, 2, 1), 2)``.
 
-    >>> import numpy as np
     >>> RowMajorInterleaved(np.arange(2 * 3 * 4).reshape(2, 3, 4)).matrix()[:, 0].tolist()
     [0, 1, 2, 3, 12, 13, 14, 15]
     """

@@ -25,7 +25,6 @@ class PreparedWeight:
     (K / group, N), ``zeros`` None or (K / group, N) of uint8. The parts may be saved, loaded and moved one by one:
     parts that do not belong together, or words in another order, are refused by :func:`mixed_matmul`.
 
-    >>> import numpy as np
     >>> prepared = prepare_weight(np.zeros((8, 128), np.int8), np.ones((8, 4), np.float16))
     >>> prepared.group, prepared.words.shape  # 128 words, and 1 that is their mark
     (32, (129,))
@@ -85,7 +84,6 @@ def prepare_weight(weight: Any, scales: Any, zeros: Any = None, *, bits: int = 4
 
     Raises ArgumentError for others.
 
-    >>> import numpy as np
     >>> prepared = prepare_weight(np.full((16, 256), -3, np.int8), np.ones((16, 2), np.float16))
     >>> prepared.shape, prepared.group, str(prepared.settings)
     ((16, 256), 128, 'Int4 without zero points, groups of 128')

@@ -101,7 +101,6 @@ def scaled_matmul(
     Raises ArgumentError, before anything is launched, for operands and scales that do not go together.
 
     >>> import ml_dtypes
-    >>> import numpy as np
     >>> a = np.ones((16, 256), ml_dtypes.float8_e4m3fn)
     >>> b = np.ones((64, 256), ml_dtypes.float8_e4m3fn).T
     >>> rows, whole = np.arange(16, dtype=np.float32)[:, None], np.full((), 0.5, np.float32)

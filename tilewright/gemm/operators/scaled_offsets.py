@@ -73,7 +73,6 @@ def scaled_grouped_matmul(
 
     Raises ArgumentError for operands that do not go together, and for offsets as :func:`grouped_matmul` does.
 
-    >>> import numpy as np
     >>> rows, weights = np.ones((6, 128), np.int8), np.ones((2, 64, 128), np.int8).transpose(0, 2, 1)
     >>> scales = np.arange(6, dtype=np.float32), np.array([[1] * 64, [0.5] * 64], np.float32)
     >>> scaled_grouped_matmul(rows, weights, *scales, np.array([3, 6], np.int32))[:, 0].astype(float).tolist()

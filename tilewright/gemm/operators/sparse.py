@@ -51,7 +51,6 @@ class CompressedMatrix(NamedTuple):
     ``metadata`` that say which these are, (ceil(K / 64), 128 * ceil(M / 64)) of int32 in the order in which the threads
     of wgmma.sp hold them. :func:`compress_2_4` makes it.
 
-    >>> import numpy as np
     >>> compress_2_4(np.zeros((64, 128), np.float16)).shape
     (64, 128)
     """
@@ -91,7 +90,6 @@ class CompressedMatrix(NamedTuple):
     def to_dense(self) -> Any:
         """The matrix (M, K) with its zeros.
 
-        >>> import numpy as np
         >>> a = np.tile(np.array([0, 1, 0, 2], np.float16), (64, 16))
         >>> bool((compress_2_4(a).to_dense() == a).all())
         True
@@ -121,7 +119,6 @@ def compress_2_4(a: Any) -> CompressedMatrix:
 
     Raises ArgumentError for others, with the first place that has too many.
 
-    >>> import numpy as np
     >>> a = np.zeros((64, 64), np.float16)
     >>> a[:, 1], a[:, 3] = 5, 6
     >>> values, metadata = compress_2_4(a)
@@ -263,7 +260,6 @@ def sparse_matmul(
 
     Raises ArgumentError, before anything is launched, for operands that do not go together.
 
-    >>> import numpy as np
     >>> a = np.tile(np.array([0, 1, 0, 2], np.float16), (64, 16))
     >>> sparse_matmul(compress_2_4(a), np.ones((64, 8), np.float16))[0, :3].tolist()  # 16 * (1 + 2)
     [48.0, 48.0, 48.0]

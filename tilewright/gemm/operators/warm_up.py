@@ -46,7 +46,6 @@ def warm_up(
     Raises:
         ArgumentError: what :func:`matmul` refuses, or rows that are not positive integers.
 
-    >>> import numpy as np
     >>> warm_up(np.ones((64, 32), np.float16), rows=range(1, 65)) > 0
     True
     """

@@ -31,7 +31,6 @@ class SplitK:
 
     Raises ArgumentError for another mode, or fewer than one part.
 
-    >>> import numpy as np
     >>> from tilewright.gemm import gemm
     >>> a = np.ones((32, 256), np.float16)
     >>> report = gemm(a, a.T, decomposition=SplitK(2))

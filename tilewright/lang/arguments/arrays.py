@@ -83,7 +83,6 @@ def is_array(x: Any) -> bool:
 def array_behind(x: Any) -> Array | None:
     """The array that an argument is, or that a tensor of ``from_dlpack`` shows; None for one that a kernel has already.
 
-    >>> import numpy as np
     >>> array_behind(np.zeros((2, 3))).shape, array_behind(7)
     ((2, 3), None)
     """

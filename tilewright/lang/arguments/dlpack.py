@@ -32,7 +32,6 @@ from tilewright.layout.tuples import flatten_to_tuple
 class HostTensor(Tensor):
     """A tensor over an array of the host program. ``mark_...`` change it in place and return it.
 
-    >>> import numpy as np
     >>> from tilewright.cute.runtime import from_dlpack
     >>> x = from_dlpack(np.arange(6, dtype=np.float32).reshape(2, 3), assumed_align=4)
     >>> x.layout, x.element_type, x.shape
@@ -327,7 +326,6 @@ def from_dlpack(
     as False they take 64, so that what is compiled for a small array takes large ones too. (The CuTe DSL's default is
     False.) ``force_tf32`` reads float32 as TFloat32. ``enable_tvm_ffi`` is accepted: calls are made this library's way.
 
-    >>> import numpy as np
     >>> x = np.zeros((8, 4), np.float16)
     >>> from_dlpack(x).layout, from_dlpack(x).mark_layout_dynamic().layout
     ((8,4):(4,1), (?,?):(?,1))

@@ -20,7 +20,7 @@ class FakeTensor(HostTensor):
     """What :func:`make_fake_tensor` and :func:`make_fake_compact_tensor` give: a tensor of a shape and type without
     memory, to compile with. As an annotation it takes what ``cute.Tensor`` takes.
 
-    >>> from tilewright import Float16, cute
+    >>> from tilewright import Float16
     >>> isinstance(make_fake_compact_tensor(Float16, (cute.sym_int(), 8)), FakeTensor)
     True
     """
@@ -42,7 +42,7 @@ def make_fake_tensor(
 
     One ``SymInt`` in several places (also of several tensors) is one number: a call with others is an error.
 
-    >>> from tilewright import Float16, cute
+    >>> from tilewright import Float16
     >>> from tilewright.cute.runtime import make_fake_tensor
     >>> rows = cute.sym_int(divisibility=8)
     >>> make_fake_tensor(Float16, (rows, 64), (64, 1), assumed_align=16).type
@@ -76,8 +76,7 @@ def make_fake_compact_tensor(
     """A compact tensor to compile with; ``stride_order`` ranks the modes (0: fastest), by default in order.
     ``use_32bit_stride`` promises that strides fit in 32 bits, which each call checks with it or without.
 
-    >>> import numpy as np
-    >>> from tilewright import Float32, cute
+    >>> from tilewright import Float32
     >>> from tilewright.cute.runtime import make_fake_compact_tensor
     >>> @cute.kernel
     ... def clear(x: cute.Tensor):
@@ -120,7 +119,6 @@ def make_fake_stream(*, use_tvm_ffi_env_stream: bool = False, loc: Any = None, i
 class SymInt:
     """An extent or stride that is passed at each call; ``divisibility`` promises a divisor.
 
-    >>> from tilewright import cute
     >>> n = cute.SymInt(divisibility=8)
     >>> n, n * 4
     (?{i32 div=8}, ?{i32 div=32})

@@ -57,9 +57,7 @@ def register_jit_arg_adapter(cls: type) -> Callable[[Any], Any]:
     ``__c_pointers__``, ``__get_mlir_types__`` and ``__new_from_mlir_values__``.
 
     >>> from fractions import Fraction
-    >>> import numpy as np
     >>> import tilewright as cutlass
-    >>> from tilewright import cute
     >>> @cutlass.register_jit_arg_adapter(Fraction)
     ... class AsFloat:
     ...     def __init__(self, fraction):

@@ -24,9 +24,7 @@ else:
 
         ``Constexpr[int]`` says of what type it is. The argument is not passed to a compiled function.
 
-        >>> import numpy as np
         >>> import tilewright as cutlass
-        >>> from tilewright import cute
         >>> @cute.kernel
         ... def fill(x: cute.Tensor, value: cutlass.Constexpr):
         ...     print("staged for", value)

@@ -35,7 +35,6 @@ class Array:
     array stands where a pointer does.
 
     >>> from tilewright import Float32, Vector
-    >>> from tilewright.testing import per_thread
     >>> def sums(t):
     ...     x = Array(Float32, 4)
     ...     x.store((1.0, 2.0, 3.0, 4.0))
@@ -177,8 +176,7 @@ class GridConstant:
 def make_array_view(tensor: Any, *, loc: Any = None, ip: Any = None) -> Array:
     """The elements of a tensor as an array: ``view[i, j]`` is the tensor's element at that coordinate.
 
-    >>> from tilewright import Int32, cute
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import Int32
     >>> @cute.jit
     ... def second(t):
     ...     x = cute.make_rmem_tensor((2, 2), Int32)
@@ -201,7 +199,6 @@ def inttoptr(
     shared, 6 tensor memory).
 
     >>> from tilewright import Float32
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: inttoptr(t, 6, Float32).toint() + 1, 2)
     [1, 2]
     """

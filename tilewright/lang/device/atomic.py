@@ -83,8 +83,6 @@ def red(
     ``op``: add, min, max, and, or, xor, inc, dec. ``dtype``: what the bits are, a numeric class or its name in PTX
     (``"f32"``, ``"s32"``). ``sem``: relaxed, release; ``scope``: cta, cluster, gpu, sys.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t, p: (arch.red(p, t, op="add", dtype="s32"), t)[1], 4, memory=[5])[1]
     [11]
     """
@@ -109,8 +107,6 @@ def atomic_add(
 
     ``sem``: relaxed, acquire, release, acq_rel; ``scope``: cta, cluster, gpu, sys.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t, p: arch.atomic_add(p, 2), 4, memory=[5])
     ([5, 7, 9, 11], [13])
     """
@@ -122,8 +118,6 @@ def atomic_max(
 ) -> Any:
     """``*ptr = max(*ptr, val)`` at once; gives the old value.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t, p: arch.atomic_max(p, t), 4, memory=[1])
     ([1, 1, 1, 2], [3])
     """
@@ -135,8 +129,6 @@ def atomic_min(
 ) -> Any:
     """``*ptr = min(*ptr, val)`` at once; gives the old value.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t, p: arch.atomic_min(p, -t), 4, memory=[-1])
     ([-1, -1, -1, -2], [-3])
     """
@@ -159,8 +151,6 @@ def atomic_fmax(
     The bits of floats that are not negative are in the order of integers, and those of the others in the opposite one.
 
     >>> from tilewright import Float32
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t, p: arch.atomic_fmax(p, t - 1.5), 3, dtype=Float32, memory=[-1.0])[1]
     [0.5]
     """
@@ -180,8 +170,6 @@ def atomic_fmin(
     """``*ptr = min(*ptr, val)`` of Float32 at once; gives the old value. See :func:`atomic_fmax`.
 
     >>> from tilewright import Float32
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t, p: arch.atomic_fmin(p, 0.5 - t), 3, dtype=Float32, memory=[0.0])[1]
     [-1.5]
     """
@@ -211,8 +199,6 @@ def atomic_and(
 ) -> Any:
     """``*ptr &= val`` at once; gives the old value.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t, p: arch.atomic_and(p, 7 - (1 << t)), 3, memory=[7])
     ([7, 6, 4], [0])
     """
@@ -224,8 +210,6 @@ def atomic_or(
 ) -> Any:
     """``*ptr |= val`` at once; gives the old value.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t, p: arch.atomic_or(p, 1 << t), 3, memory=[0])
     ([0, 1, 3], [7])
     """
@@ -237,8 +221,6 @@ def atomic_xor(
 ) -> Any:
     """``*ptr ^= val`` at once; gives the old value.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t, p: arch.atomic_xor(p, 1 << t), 3, memory=[5])
     ([5, 4, 6], [2])
     """
@@ -250,8 +232,6 @@ def atomic_exch(
 ) -> Any:
     """``*ptr = val`` at once; gives the old value.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t, p: arch.atomic_exch(p, t), 3, memory=[9])
     ([9, 0, 1], [2])
     """
@@ -263,8 +243,6 @@ def atomic_cas(
 ) -> Any:
     """``*ptr = val if *ptr == cmp`` at once; gives the old value.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t, p: arch.atomic_cas(p, cmp=t, val=t + 1), 3, memory=[0])
     ([0, 1, 2], [3])
     """
@@ -296,8 +274,6 @@ def load(
         cop: a hint, as the one above.
         level_prefetch_size: a hint, as the one above.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t, p: arch.load(p + t, sem="acquire"), 3, memory=[7, 8, 9])
     ([7, 8, 9], [7, 8, 9])
     """
@@ -333,8 +309,6 @@ def store(
         level1_eviction_priority: a hint, which is not followed; a ``HintWarning`` says so.
         cop: a hint, as the one above.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t, p: arch.store(p + t, t * t, sem="release"), 3, memory=[0, 0, 0])
     ([0, 0, 0], [0, 1, 4])
     """

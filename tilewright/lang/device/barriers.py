@@ -20,8 +20,6 @@ FULL_MASK = 0xFFFFFFFF
 def sync_threads(*, loc: Any = None, ip: Any = None) -> None:
     """Wait until every thread of the block is here; memory written before is visible after.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> def swap(t, p):
     ...     arch.store(p + t, t)
     ...     arch.sync_threads()
@@ -40,8 +38,6 @@ def barrier(
     ``aligned=False`` is ``barrier.sync``: the threads of a warp may come to it in different branches of the machine
     code. All of them must come; the simulator wants them in one place of the program.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> def swap(t, p):
     ...     arch.store(p + t, t)
     ...     arch.barrier(barrier_id=1, number_of_threads=64)
@@ -60,9 +56,6 @@ def barrier_arrive(
 ) -> None:
     """``bar.arrive``: arrive at a barrier without waiting. ``aligned=False``: ``barrier.arrive``, see :func:`barrier`.
 
-    >>> from tilewright import cute
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> @cute.jit
     ... def pass_on(t, p):
     ...     if t < 32:
@@ -100,8 +93,6 @@ def _named(barrier_id: Any, number_of_threads: Any, what: str) -> tuple[Value, V
 def sync_warp(mask: Any = None, *, loc: Any = None, ip: Any = None) -> None:
     """Wait for the lanes in ``mask`` (default: the whole warp).
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> def swap(t, p):
     ...     arch.store(p + t, t)
     ...     arch.sync_warp()
@@ -135,8 +126,6 @@ def fence_proxy(kind: Any, *, space: Any = None, loc: Any = None, ip: Any = None
     default, or ``cluster``), ``async.global``, ``async`` (all memory) or ``alias`` (one place by two addresses).
 
     >>> from tilewright import Int32
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> def fill(t):
     ...     buffer = arch.alloc_smem(Int32, 32)
     ...     arch.store(buffer + t, t)
@@ -162,8 +151,6 @@ def fence_view_async_shared(*, loc: Any = None, ip: Any = None) -> None:
     """Make this thread's writes to shared memory visible to the async proxy.
 
     >>> from tilewright import Int32
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> def fill(t):
     ...     buffer = arch.alloc_smem(Int32, 32)
     ...     arch.store(buffer + t, t)
@@ -179,8 +166,6 @@ def fence_view_async_shared(*, loc: Any = None, ip: Any = None) -> None:
 def fence_acq_rel_cta(*, loc: Any = None, ip: Any = None) -> None:
     """Order what this thread read and wrote before with what it reads and writes after, as seen by the block.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t, p: (arch.store(p, 7), arch.fence_acq_rel_cta(), arch.store(p + 1, 1))[-1], 1,
     ...            memory=[0, 0])
     ([0], [7, 1])
@@ -191,8 +176,6 @@ def fence_acq_rel_cta(*, loc: Any = None, ip: Any = None) -> None:
 def fence_acq_rel_cluster(*, loc: Any = None, ip: Any = None) -> None:
     """Order what this thread read and wrote before with what it reads and writes after, as seen by the cluster.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t, p: (arch.store(p, 7), arch.fence_acq_rel_cluster(), arch.store(p + 1, 1))[-1], 1,
     ...            memory=[0, 0])
     ([0], [7, 1])
@@ -203,8 +186,6 @@ def fence_acq_rel_cluster(*, loc: Any = None, ip: Any = None) -> None:
 def fence_acq_rel_gpu(*, loc: Any = None, ip: Any = None) -> None:
     """Order what this thread read and wrote before with what it reads and writes after, as seen by the GPU.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t, p: (arch.store(p, 7), arch.fence_acq_rel_gpu(), arch.store(p + 1, 1))[-1], 1,
     ...            memory=[0, 0])
     ([0], [7, 1])
@@ -215,8 +196,6 @@ def fence_acq_rel_gpu(*, loc: Any = None, ip: Any = None) -> None:
 def fence_acq_rel_sys(*, loc: Any = None, ip: Any = None) -> None:
     """Order what this thread read and wrote before with what it reads and writes after, as seen by the system.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t, p: (arch.store(p, 7), arch.fence_acq_rel_sys(), arch.store(p + 1, 1))[-1], 1,
     ...            memory=[0, 0])
     ([0], [7, 1])
@@ -227,8 +206,6 @@ def fence_acq_rel_sys(*, loc: Any = None, ip: Any = None) -> None:
 def threadfence(scope: str = "gpu", *, loc: Any = None, ip: Any = None) -> None:
     """``__threadfence()``: earlier writes of this thread are seen before later ones by everyone in ``scope``.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t, p: (arch.store(p, 7), arch.threadfence(), arch.store(p + 1, 1))[-1], 1, memory=[0, 0])
     ([0], [7, 1])
     """
@@ -238,9 +215,7 @@ def threadfence(scope: str = "gpu", *, loc: Any = None, ip: Any = None) -> None:
 def cp_async_commit_group(*, loc: Any = None, ip: Any = None) -> None:
     """Close the group of asynchronous copies issued since the last group.
 
-    >>> from tilewright import Int32, cute
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import Int32
     >>> def fetch(t, p):
     ...     buffer = arch.alloc_smem(Int32, 32)
     ...     atom = cute.make_copy_atom(cute.nvgpu.cpasync.CopyG2SOp(), Int32, num_bits_per_copy=32)
@@ -257,9 +232,7 @@ def cp_async_commit_group(*, loc: Any = None, ip: Any = None) -> None:
 def cp_async_wait_group(n: int, *, loc: Any = None, ip: Any = None) -> None:
     """Wait until at most the ``n`` newest groups of copies are unfinished.
 
-    >>> from tilewright import Int32, cute
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import Int32
     >>> def fetch(t, p):
     ...     buffer = arch.alloc_smem(Int32, 64)
     ...     atom = cute.make_copy_atom(cute.nvgpu.cpasync.CopyG2SOp(), Int32, num_bits_per_copy=32)

@@ -11,9 +11,8 @@ from tilewright.lang.device.calls import call
 def cp_async_bulk_commit_group(*, loc: Any = None, ip: Any = None) -> None:
     """Close the group of bulk stores issued since the last group. Called by the warp that issued them.
 
-    >>> from tilewright import Int32, cute
+    >>> from tilewright import Int32
     >>> from tilewright.cute.nvgpu import cpasync
-    >>> from tilewright.testing import per_thread
     >>> @cute.jit
     ... def store(t, p):
     ...     tile = cute.make_tensor(cute.arch.alloc_smem(Int32, 32, 128), 32)
@@ -35,9 +34,8 @@ def cp_async_bulk_wait_group(group: int, *, read: Any = None, loc: Any = None, i
     """Wait until at most the ``group`` newest bulk groups are unfinished; with ``read`` only until they have read
     shared memory, which may be written again then.
 
-    >>> from tilewright import Int32, cute
+    >>> from tilewright import Int32
     >>> from tilewright.cute.nvgpu import cpasync
-    >>> from tilewright.testing import per_thread
     >>> @cute.jit
     ... def store_twice(t, p):
     ...     tile = cute.make_tensor(cute.arch.alloc_smem(Int32, 4, 128), 4)

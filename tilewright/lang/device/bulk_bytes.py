@@ -31,8 +31,7 @@ def load_bytes(
 
     Both addresses and ``size`` are multiples of 16 bytes. Each thread that is here issues a copy.
 
-    >>> import numpy as np
-    >>> from tilewright import Int32, Int64, cute
+    >>> from tilewright import Int32, Int64
     >>> @cute.kernel
     ... def kernel(x: cute.Tensor, out: cute.Tensor):
     ...     t, _, _ = cute.arch.thread_idx()
@@ -70,8 +69,7 @@ def store_bytes(
     """Copy ``size`` bytes (a number known while staging) from shared to global memory, as part of this thread's next
     bulk group. Both addresses and ``size`` are multiples of 16 bytes.
 
-    >>> from tilewright import Int32, cute
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import Int32
     >>> @cute.jit
     ... def store(t, p):
     ...     tile = cute.make_tensor(cute.arch.alloc_smem(Int32, 32, 16), 32)

@@ -23,9 +23,7 @@ def issue_clc_query(
     ``mbar_ptr``; with ``multicast=False`` this block alone. An example:
     :class:`~tilewright.utils.ClcDynamicPersistentTileScheduler`.
 
-    >>> from tilewright import Int32, Int64, cute
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import Int32, Int64
     >>> @cute.jit
     ... def taken_over(t):
     ...     answer, full = arch.alloc_smem(Int32, 4, 16), arch.alloc_smem(Int64, 1)
@@ -48,8 +46,6 @@ def clc_response(result_addr: Pointer, *, loc: Any = None, ip: Any = None) -> tu
     Wait for the mbarrier of :func:`issue_clc_query` first.
 
     >>> from tilewright import Int32, Int64
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> def first_block(t):
     ...     answer, full = arch.alloc_smem(Int32, 4, 16), arch.alloc_smem(Int64, 1)
     ...     arch.mbarrier_init(full, 1)

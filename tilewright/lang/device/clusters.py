@@ -26,8 +26,6 @@ def cluster_arrive(*, aligned: bool | None = None, loc: Any = None, ip: Any = No
         ...                           # work that needs nothing of the other blocks
         cute.arch.cluster_wait()      # all threads of the cluster have arrived
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> def count(t, p):
     ...     arch.atomic_add(p, 1)
     ...     arch.cluster_arrive()
@@ -43,8 +41,6 @@ def cluster_arrive_relaxed(*, aligned: bool | None = None, loc: Any = None, ip: 
     """``cluster_arrive`` that does not order memory: enough after ``mbarrier_init_fence``, or before the end of a
     kernel.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> def meet(t):
     ...     arch.cluster_arrive_relaxed()
     ...     arch.cluster_wait()
@@ -59,8 +55,6 @@ def cluster_wait(*, aligned: bool | None = None, loc: Any = None, ip: Any = None
     """Wait until all threads of the cluster that have not ended have arrived. Each ``cluster_arrive`` is followed by
     one ``cluster_wait`` of the same thread.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> def count(t, p):
     ...     arch.atomic_add(p, 1)
     ...     arch.cluster_arrive()
@@ -85,8 +79,6 @@ def mapa(ptr: Any, cta_rank_in_cluster: Any = 0, *, loc: Any = None, ip: Any = N
         value = cute.make_tensor(neighbour, buffer.layout)[tidx]
 
     >>> from tilewright import Int32
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> def exchange(t):
     ...     own = arch.block_idx_in_cluster()
     ...     buffer = arch.alloc_smem(Int32, 32)
@@ -132,9 +124,7 @@ def store_shared_remote(
     The other block expects the bytes with ``mbarrier_arrive_and_expect_tx``. Needs a
     launch with clusters of two blocks or more.
 
-    >>> from tilewright import Int32, Int64, cute
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import Int32, Int64
     >>> @cute.jit
     ... def exchange(t):
     ...     own = arch.block_idx_in_cluster()
@@ -162,9 +152,7 @@ def store_async_dsmem(
 ) -> None:
     """:func:`store_shared_remote` of an Int32, or of a tuple of 2 or 4 to places one after another.
 
-    >>> from tilewright import Int32, Int64, cute
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import Int32, Int64
     >>> @cute.jit
     ... def exchange(t):
     ...     own = arch.block_idx_in_cluster()

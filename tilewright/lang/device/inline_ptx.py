@@ -1,6 +1,6 @@
 """``llvm.inline_asm``: PTX in a kernel, as the text of LLVM's inline assembly.
 
->>> from tilewright import cute, cutlass_dsl
+>>> from tilewright import cutlass_dsl
 >>> from tilewright._mlir.dialects import llvm
 >>> @cutlass_dsl.dsl_user_op
 ... def relu(x, *, loc=None, ip=None):
@@ -34,8 +34,6 @@ def inline_ptx(ptx: str, *, read_only_args: Sequence[Any] = (), loc: Any = None,
     their types; use :func:`inline_asm` for results.
 
     >>> from tilewright import Int32
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: (arch.inline_ptx("nanosleep.u32 {$r0};", read_only_args=[Int32(4)]), t)[1], 2)
     [0, 1]
     """

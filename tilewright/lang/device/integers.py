@@ -15,8 +15,6 @@ _LETTERS = {32: "r", 64: "l"}
 def clz(value: Any, *, loc: Any = None, ip: Any = None) -> Uint32:
     """How many zeros are above the highest one: 0 to 32, or 64 of 64-bit integers.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.clz(t), 5)
     [32, 31, 30, 30, 29]
     """
@@ -27,8 +25,6 @@ def clz(value: Any, *, loc: Any = None, ip: Any = None) -> Uint32:
 def bfind(value: Any, *, loc: Any = None, ip: Any = None) -> Uint32:
     """The place of the highest bit that is one (of a signed integer: that differs from the sign), else 0xFFFFFFFF.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.bfind(t - 2), 6)
     [0, -1, -1, 0, 1, 1]
     """
@@ -40,8 +36,6 @@ def brev(value: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """The bits in the opposite order.
 
     >>> from tilewright import Uint32
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.brev(Uint32(t)) >> 28, 4)
     [0, 8, 4, 12]
     """
@@ -53,8 +47,6 @@ def bfe(value: Any, start: Any, length: Any, *, loc: Any = None, ip: Any = None)
     """``length`` bits from bit ``start`` on, as the lowest ones; a signed integer's field is filled up with its sign.
 
     >>> from tilewright import Uint32
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.bfe(Uint32(0x4321), 4 * t, 4), 5), per_thread(lambda t: arch.bfe(t, 0, 2), 4)
     ([1, 2, 3, 4, 0], [0, 1, -2, -1])
     """
@@ -66,8 +58,6 @@ def bfi(replacement: Any, value: Any, start: Any, length: Any, *, loc: Any = Non
     """``value`` with its ``length`` bits from bit ``start`` on taken from the lowest bits of ``replacement``.
 
     >>> from tilewright import Uint32
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> [hex(x) for x in per_thread(lambda t: arch.bfi(Uint32(0xA), Uint32(0x4321), 4 * t, 4), 3)]
     ['0x432a', '0x43a1', '0x4a21']
     """
@@ -79,8 +69,6 @@ def bfi(replacement: Any, value: Any, start: Any, length: Any, *, loc: Any = Non
 def mul24(a: Any, b: Any, hi: bool = False, *, loc: Any = None, ip: Any = None) -> Any:
     """The product of the lowest 24 bits of two integers: its lowest 32 bits, with ``hi`` its bits 16 to 47.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.mul24(0x1000003, t), 3)
     [0, 3, 6]
     >>> per_thread(lambda t: arch.mul24(0x10000 * t, 0x20000, hi=True), 3)
@@ -93,8 +81,6 @@ def mul24(a: Any, b: Any, hi: bool = False, *, loc: Any = None, ip: Any = None) 
 def mad24(a: Any, b: Any, c: Any, hi: bool = False, *, loc: Any = None, ip: Any = None) -> Any:
     """:func:`mul24` of ``a`` and ``b``, plus ``c``.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.mad24(3, t, 100), 3)
     [100, 103, 106]
     """
@@ -105,8 +91,6 @@ def mad24(a: Any, b: Any, c: Any, hi: bool = False, *, loc: Any = None, ip: Any 
 def add_sat_int(a: Any, b: Any, *, loc: Any = None, ip: Any = None) -> Int32:
     """The sum of two Int32; beyond their range its end.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.add_sat_int(0x7FFFFFFE, t), 4)
     [2147483646, 2147483647, 2147483647, 2147483647]
     """
@@ -116,8 +100,6 @@ def add_sat_int(a: Any, b: Any, *, loc: Any = None, ip: Any = None) -> Int32:
 def sub_sat_int(a: Any, b: Any, *, loc: Any = None, ip: Any = None) -> Int32:
     """The difference of two Int32; beyond their range its end.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.sub_sat_int(-0x7FFFFFFF, t), 4)
     [-2147483647, -2147483648, -2147483648, -2147483648]
     """
@@ -132,8 +114,6 @@ def shf(a: Any, b: Any, shift: Any, kind: str = "l", *, loc: Any = None, ip: Any
     lower ones after one to the right (``r``), by ``shift`` modulo 32; ``clamp_left``, ``clamp_right``: 32 at most.
 
     >>> from tilewright import Uint32
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> words = Uint32(0x11223344), Uint32(0x55667788)
     >>> [hex(x) for x in per_thread(lambda t: arch.shf(*words, 8 * t), 2)]
     ['0x11223344', '0x22334455']
@@ -151,8 +131,6 @@ def match_sync(
 ) -> Uint32:
     """The lanes of ``mask`` whose ``value`` is this lane's; with ``all``: ``mask`` where they all have one, else 0.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> [hex(x & 0xFFFFFFFF) for x in per_thread(lambda t: arch.match_sync(0xFFFFFFFF, t % 2))[:2]]
     ['0x55555555', '0xaaaaaaaa']
     """

@@ -18,9 +18,7 @@ from tilewright.lang.staging.generate import if_generate
 def mbarrier_init(mbar_ptr: Any, cnt: Any, *, loc: Any = None, ip: Any = None) -> None:
     """Begin phase 0; each phase waits for ``cnt`` arrivals. One thread does it, before any thread uses the mbarrier.
 
-    >>> from tilewright import Int64, cute
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import Int64
     >>> @cute.jit
     ... def meet(t):
     ...     bar = arch.alloc_smem(Int64, 1, 8)
@@ -41,8 +39,6 @@ def mbarrier_init_fence(*, loc: Any = None, ip: Any = None) -> None:
     """Make the mbarriers that this thread has initialised visible to threads that synchronise with it.
 
     >>> from tilewright import Int64
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> def meet(t):
     ...     bar = arch.alloc_smem(Int64, 1, 8)
     ...     with arch.elect_one():
@@ -64,8 +60,6 @@ def mbarrier_arrive(
     """This thread arrives, at the mbarrier of its own block or at that of another block of the cluster (sm_90).
 
     >>> from tilewright import Int64
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> def meet(t):
     ...     bar = arch.alloc_smem(Int64, 1, 8)
     ...     with arch.elect_one():
@@ -92,8 +86,6 @@ def mbarrier_arrive_and_expect_tx(
     :func:`store_shared_remote` has an example whose bytes arrive.
 
     >>> from tilewright import Int64
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> def expecting(t, nbytes):
     ...     bar = arch.alloc_smem(Int64, 1, 8)
     ...     arch.mbarrier_init(bar, 1)
@@ -112,8 +104,6 @@ def mbarrier_expect_tx(
     """The phase waits for ``bytes`` bytes more; no thread arrives (sm_90).
 
     >>> from tilewright import Int64
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> def one_arrival_of_one(t):
     ...     bar = arch.alloc_smem(Int64, 1, 8)
     ...     arch.mbarrier_init(bar, 1)
@@ -135,8 +125,6 @@ def mbarrier_wait(mbar_ptr: Any, phase: Any, *, loc: Any = None, ip: Any = None)
     """Wait until the phase of parity ``phase`` is complete.
 
     >>> from tilewright import Int64
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> def twice(t):
     ...     bar = arch.alloc_smem(Int64, 1, 8)
     ...     with arch.elect_one():
@@ -157,8 +145,6 @@ def mbarrier_try_wait(mbar_ptr: Any, phase: Any, *, loc: Any = None, ip: Any = N
     """Whether the phase of parity ``phase`` is complete; the thread may rest for a moment to find out.
 
     >>> from tilewright import Int32, Int64
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> def ask(t):
     ...     bar = arch.alloc_smem(Int64, 1, 8)
     ...     with arch.elect_one():
@@ -181,8 +167,6 @@ def mbarrier_test_wait(mbar_ptr: Any, phase: Any, *, loc: Any = None, ip: Any = 
     """Whether the phase of parity ``phase`` is complete, without a rest (``mbarrier.test_wait``).
 
     >>> from tilewright import Int32, Int64
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> def ask(t):
     ...     bar = arch.alloc_smem(Int64, 1, 8)
     ...     with arch.elect_one():
@@ -200,8 +184,6 @@ def mbarrier_conditional_try_wait(cond: Any, mbar_ptr: Any, phase: Any, *, loc: 
     """``mbarrier_try_wait`` where ``cond`` holds; true where it does not: there is nothing to wait for.
 
     >>> from tilewright import Int64
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> def ask(t):
     ...     bar = arch.alloc_smem(Int64, 1, 8)
     ...     with arch.elect_one():
@@ -218,9 +200,7 @@ def mbarrier_conditional_try_wait(cond: Any, mbar_ptr: Any, phase: Any, *, loc: 
 def cp_async_mbarrier_arrive_noinc(mbar_ptr: Any, *, loc: Any = None, ip: Any = None) -> None:
     """This thread's arrival, as one of those that are counted, once all its earlier ``cp.async`` have landed.
 
-    >>> from tilewright import Int32, Int64, cute
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import Int32, Int64
     >>> def fetch(t, p):
     ...     buffer, bar = arch.alloc_smem(Int32, 32), arch.alloc_smem(Int64, 1, 8)
     ...     with arch.elect_one():

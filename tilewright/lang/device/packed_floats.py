@@ -54,7 +54,6 @@ def cvt_packfloat_f32(*args: Any, rnd: Any = None, sat: Any = None, loc: Any = N
     """``(a, b, c, kind)``: two Float32 as numbers of ``kind``, ``a`` in the upper half and ``b`` in the lower one.
     Pairs of 8-bit floats lie in the lower 16 bits, and are saturated; ``c``, the bits above, is 0.
 
-    >>> from tilewright.testing import per_thread
     >>> two = lambda t: cvt_packfloat_f32(Float32(2.0), Float32(1.0), Int32(0), CVTPackFloatKind.E4M3x2)
     >>> [hex(x) for x in per_thread(two, 1)]
     ['0x4038']
@@ -70,7 +69,6 @@ def cvt_packfloat_f32(*args: Any, rnd: Any = None, sat: Any = None, loc: Any = N
 def cvt_packfloat(*args: Any, rnd: Any = None, sat: Any = None, loc: Any = None, ip: Any = None) -> Any:
     """``(x, c, kind, wider)``: the two 8-bit floats in the lower 16 bits of ``x`` as two Float16, exactly.
 
-    >>> from tilewright.testing import per_thread
     >>> kinds = CVTPackFloatKind.E4M3x2, CVTPackFloatKind.F16x2
     >>> [hex(x) for x in per_thread(lambda t: cvt_packfloat(Int32(0x4038), Int32(0), *kinds), 1)]
     ['0x40003c00']

@@ -26,9 +26,6 @@ def setmaxregister_increase(reg_count: int, *, loc: Any = None, ip: Any = None) 
         else:                                                # two warpgroups that multiply
             cute.arch.setmaxregister_increase(232)           # 40 + 2 * 232 = 3 * 168
 
-    >>> from tilewright import cute
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> @cute.jit
     ... def share(t):
     ...     if t < 128:
@@ -46,8 +43,6 @@ def setmaxregister_decrease(reg_count: int, *, loc: Any = None, ip: Any = None) 
     """Keep ``reg_count`` registers (a multiple of 8 from 24) for each thread of this warpgroup and give back the
     rest.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: (arch.setmaxregister_decrease(40), t)[1], 128)[:2]
     [0, 1]
     """
@@ -82,8 +77,6 @@ def griddepcontrol_wait(*, loc: Any = None, ip: Any = None) -> None:
     Needed before the first access to their results in a kernel launched with ``use_pdl=True``; what stands before it
     overlaps with them.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t, p: (arch.griddepcontrol_wait(), arch.load(p))[1], 2, memory=[7])
     ([7, 7], [7])
     """
@@ -94,8 +87,6 @@ def griddepcontrol_launch_dependents(*, loc: Any = None, ip: Any = None) -> None
     """The next kernel of the stream, if it is launched with ``use_pdl=True``, may begin once every block is here or has
     ended.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: (arch.griddepcontrol_launch_dependents(), t)[1], 2)
     [0, 1]
     """

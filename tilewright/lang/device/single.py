@@ -44,8 +44,6 @@ def fmax(
     with the sign of ``a * b``. ``ftz``: subnormal numbers count as zeros.
 
     >>> from tilewright import Float32
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.fmax(t, 1.5), 3, dtype=Float32)
     [1.5, 1.5, 2.0]
     """
@@ -65,8 +63,6 @@ def fmin(
     """The lesser of two floats; ``abs``, ``nan`` and ``ftz`` as in :func:`fmax`.
 
     >>> from tilewright import Float32
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.fmin(t, 1.5), 3, dtype=Float32)
     [0.0, 1.0, 1.5]
     """
@@ -96,8 +92,6 @@ def mul_wide(a: Any, b: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """The whole product of two integers of 16 or 32 bits, in twice as many (``mul.wide``).
 
     >>> from tilewright import Uint32
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: (arch.mul_wide(Uint32(0xFFFFFFFF), Uint32(t)) >> 32).to(Uint32), 4, dtype=Uint32)
     [0, 0, 1, 2]
     """
@@ -108,8 +102,6 @@ def mul_hi(a: Any, b: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """The upper half of the whole product of two integers of 16, 32 or 64 bits (``mul.hi``).
 
     >>> from tilewright import Uint32
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.mul_hi(Uint32(0xFFFFFFFF), Uint32(t)), 4, dtype=Uint32)
     [0, 0, 1, 2]
     """
@@ -135,8 +127,6 @@ def rcp_approx(a: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """An approximation of 1/a in Float32 (``rcp.approx.ftz.f32``).
 
     >>> from tilewright import Float32
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.rcp_approx(1 << t), 4, dtype=Float32)
     [1.0, 0.5, 0.25, 0.125]
     """
@@ -149,8 +139,6 @@ def rcp_approx(a: Any, *, loc: Any = None, ip: Any = None) -> Any:
 def popc(value: Any, *, loc: Any = None, ip: Any = None) -> Int32:
     """How many bits are set.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.popc(t), 8)
     [0, 1, 1, 2, 1, 2, 2, 3]
     """
@@ -175,8 +163,6 @@ def prmt(src: Any, src_reg_shifted: Any, prmt_indices: Any, *, loc: Any = None, 
 
     Each hexadecimal digit of ``prmt_indices`` names a byte; with bit 3 set, the byte's sign repeated.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> [hex(x) for x in per_thread(lambda t: arch.prmt(0x33221100 + t, 0x77665544, 0x0123), 2)]
     ['0x112233', '0x1112233']
     """
@@ -189,8 +175,6 @@ def lop3(a: Any, b: Any, c: Any, lut: int, *, loc: Any = None, ip: Any = None) -
     """``lop3.b32``: any function of the bits of three numbers. Bit ``4 * a + 2 * b + c`` of ``lut`` (a Python int)
     is the result for the bits a, b, c: the function of 0xF0, 0xCC and 0xAA.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.lop3(12, 10, t, (0xF0 & 0xCC) | 0xAA), 3)  # 12 & 10 | t
     [8, 9, 10]
     """
@@ -208,8 +192,6 @@ def lop3(a: Any, b: Any, c: Any, lut: int, *, loc: Any = None, ip: Any = None) -
 def clock(*, loc: Any = None, ip: Any = None) -> Int32:
     """The multiprocessor's cycle counter (its low 32 bits).
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: (start := arch.clock(), arch.clock() >= start)[1], 2)
     [1, 1]
     """
@@ -219,8 +201,6 @@ def clock(*, loc: Any = None, ip: Any = None) -> Int32:
 def nanosleep(sleep_time: Any, *, loc: Any = None, ip: Any = None) -> None:
     """Pause this thread for about ``sleep_time`` nanoseconds, one millisecond at most: between two looks at a flag.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: (arch.nanosleep(100), t)[1], 2)
     [0, 1]
     """

@@ -204,8 +204,6 @@ def get_dyn_smem(element_type: Any, alignment: int = 1024, *, loc: Any = None, i
     """The start of the block's shared memory.
 
     >>> from tilewright import Int32
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> def keep(t):
     ...     buffer = arch.alloc_smem(Int32, 32)
     ...     arch.store(buffer + t, t * t)
@@ -221,8 +219,6 @@ def get_dyn_smem_size(*, loc: Any = None, ip: Any = None) -> int:
     """Bytes of shared memory that this kernel's allocators have handed out so far.
 
     >>> from tilewright import Int32
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: (arch.alloc_smem(Int32, 32), arch.get_dyn_smem_size())[1], 2)
     [128, 128]
     """
@@ -233,8 +229,6 @@ def dynamic_smem_size(*, loc: Any = None, ip: Any = None) -> Any:
     """Bytes of dynamic shared memory that the launch gave each block, a run-time Int32 (PTX ``%dynamic_smem_size``).
 
     >>> from tilewright import Int32
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: (arch.alloc_smem(Int32, 32), arch.dynamic_smem_size())[1], 2)
     [128, 128]
     """
@@ -247,8 +241,6 @@ def alloc_smem(
     """A pointer to ``size_in_elems`` fresh elements of shared memory.
 
     >>> from tilewright import Int32
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> def reverse(t):
     ...     buffer = arch.alloc_smem(Int32, 32)
     ...     arch.store(buffer + t, t)

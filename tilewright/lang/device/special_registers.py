@@ -15,8 +15,6 @@ from tilewright.lang.numbers.numeric import Int32, Int64, Uint32, wrap
 def smid(*, loc: Any = None, ip: Any = None) -> Int32:
     """The multiprocessor that runs the block; in the simulator each resident block has its own.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.smid(), 1, blocks=3)
     [0, 1, 2]
     """
@@ -26,8 +24,6 @@ def smid(*, loc: Any = None, ip: Any = None) -> Int32:
 def physical_warp_id(*, loc: Any = None, ip: Any = None) -> Int32:
     """The warp's place on its multiprocessor (``%warpid``), which need not be its place in the block.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.physical_warp_id() < 64, 1)
     [1]
     """
@@ -38,8 +34,6 @@ def nsmid(*, loc: Any = None, ip: Any = None) -> Int32:
     """A bound of :func:`smid`: no multiprocessor has this number or a greater one (``%nsmid``). In the simulator the
     grid's number of blocks.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.nsmid(), 1, blocks=3)
     [3, 3, 3]
     """
@@ -49,8 +43,6 @@ def nsmid(*, loc: Any = None, ip: Any = None) -> Int32:
 def nwarpid(*, loc: Any = None, ip: Any = None) -> Int32:
     """A bound of :func:`physical_warp_id`: the warps that a multiprocessor holds (``%nwarpid``).
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.physical_warp_id() < arch.nwarpid(), 1)
     [1]
     """
@@ -60,8 +52,6 @@ def nwarpid(*, loc: Any = None, ip: Any = None) -> Int32:
 def gridid(*, loc: Any = None, ip: Any = None) -> Int64:
     """The launch's number (``%gridid``), for debugging: launches that follow each other have different ones.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> first, second = (per_thread(lambda t: arch.gridid(), 2) for _ in range(2))
     >>> first[0] == first[1] < second[0]
     True
@@ -74,8 +64,6 @@ def total_smem_size(*, loc: Any = None, ip: Any = None) -> Int32:
     (``%total_smem_size``).
 
     >>> from tilewright import Int32
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: (arch.alloc_smem(Int32, 33), arch.total_smem_size())[1], 1)
     [256]
     """
@@ -86,8 +74,6 @@ def aggr_smem_size(*, loc: Any = None, ip: Any = None) -> Int32:
     """:func:`total_smem_size` and the bytes that the system keeps for each block (``%aggr_smem_size``, sm_90).
 
     >>> from tilewright import Int32
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: (arch.alloc_smem(Int32, 33), arch.aggr_smem_size())[1], 1)
     [1280]
     """
@@ -97,8 +83,6 @@ def aggr_smem_size(*, loc: Any = None, ip: Any = None) -> Int32:
 def warpsize(*, loc: Any = None, ip: Any = None) -> Int32:
     """The lanes of a warp, 32.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.warpsize(), 1)
     [32]
     """
@@ -108,8 +92,6 @@ def warpsize(*, loc: Any = None, ip: Any = None) -> Int32:
 def lanemask_eq(*, loc: Any = None, ip: Any = None) -> Uint32:
     """The bit of the lane.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.lanemask_eq(), 4)
     [1, 2, 4, 8]
     """
@@ -119,8 +101,6 @@ def lanemask_eq(*, loc: Any = None, ip: Any = None) -> Uint32:
 def lanemask_lt(*, loc: Any = None, ip: Any = None) -> Uint32:
     """The bits of the lanes before this one.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.lanemask_lt(), 4)
     [0, 1, 3, 7]
     """
@@ -130,8 +110,6 @@ def lanemask_lt(*, loc: Any = None, ip: Any = None) -> Uint32:
 def lanemask_le(*, loc: Any = None, ip: Any = None) -> Uint32:
     """The bits of this lane and of those before.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.lanemask_le(), 4)
     [1, 3, 7, 15]
     """
@@ -141,8 +119,6 @@ def lanemask_le(*, loc: Any = None, ip: Any = None) -> Uint32:
 def lanemask_ge(*, loc: Any = None, ip: Any = None) -> Uint32:
     """The bits of this lane and of those behind.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.lanemask_ge() & 15, 4)
     [15, 14, 12, 8]
     """
@@ -152,8 +128,6 @@ def lanemask_ge(*, loc: Any = None, ip: Any = None) -> Uint32:
 def lanemask_gt(*, loc: Any = None, ip: Any = None) -> Uint32:
     """The bits of the lanes behind this one.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.lanemask_gt() & 15, 4)
     [14, 12, 8, 0]
     """
@@ -163,8 +137,6 @@ def lanemask_gt(*, loc: Any = None, ip: Any = None) -> Uint32:
 def activemask(*, loc: Any = None, ip: Any = None) -> Uint32:
     """The bits of the lanes that run with this one just now.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.activemask(), 2)
     [3, 3]
     """
@@ -174,8 +146,6 @@ def activemask(*, loc: Any = None, ip: Any = None) -> Uint32:
 def clock64(*, loc: Any = None, ip: Any = None) -> Int64:
     """The multiprocessor's cycle counter; in the simulator it counts its readings.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: (start := arch.clock64(), arch.clock64() >= start)[1], 2)
     [1, 1]
     """
@@ -185,8 +155,6 @@ def clock64(*, loc: Any = None, ip: Any = None) -> Int64:
 def globaltimer(*, loc: Any = None, ip: Any = None) -> Int64:
     """The device's time in nanoseconds; in the simulator it counts the readings of clocks.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: (start := arch.globaltimer(), arch.globaltimer() >= start)[1], 2)
     [1, 1]
     """
@@ -196,8 +164,6 @@ def globaltimer(*, loc: Any = None, ip: Any = None) -> Int64:
 def globaltimer_lo(*, loc: Any = None, ip: Any = None) -> Int32:
     """The low 32 bits of :func:`globaltimer`.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: (start := arch.globaltimer_lo(), arch.globaltimer_lo() - start >= 0)[1], 2)
     [1, 1]
     """

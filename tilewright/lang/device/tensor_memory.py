@@ -49,9 +49,7 @@ def alloc_tmem(
     Raises:
         ConstraintError: another number of columns.
 
-    >>> from tilewright import Float32, Int32, cute
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import Float32, Int32
     >>> @cute.jit
     ... def address(t):
     ...     held = arch.alloc_smem(Int32, 1)
@@ -69,9 +67,7 @@ def alloc_tmem(
 def relinquish_tmem_alloc_permit(is_two_cta: Any = None, *, loc: Any = None, ip: Any = None) -> None:
     """``tcgen05.relinquish_alloc_permit``: this block allocates no more. One warp executes it.
 
-    >>> from tilewright import Float32, Int32, cute
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import Float32, Int32
     >>> @cute.jit
     ... def last(t):
     ...     held = arch.alloc_smem(Int32, 1)
@@ -93,9 +89,7 @@ def retrieve_tmem_ptr(
 
     Read it after a barrier of the block behind the allocation.
 
-    >>> from tilewright import Float32, Int32, cute
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import Float32, Int32
     >>> @cute.jit
     ... def columns(t):
     ...     held = arch.alloc_smem(Int32, 1)
@@ -122,9 +116,7 @@ def dealloc_tmem(
 ) -> None:
     """``tcgen05.dealloc``: free what ``alloc_tmem`` allocated. One warp executes it, after the last access of all.
 
-    >>> from tilewright import Float32, Int32, cute
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import Float32, Int32
     >>> @cute.jit
     ... def twice(t):
     ...     held = arch.alloc_smem(Int32, 1)
@@ -149,8 +141,6 @@ def fence_view_async_tmem_load(*, loc: Any = None, ip: Any = None) -> None:
 
     Without such loads before it nothing is waited for. A kernel with them: :class:`~tilewright.utils.TmemAllocator`.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: (arch.fence_view_async_tmem_load(), t)[1], 32)[:3]
     [0, 1, 2]
     """
@@ -162,8 +152,6 @@ def fence_view_async_tmem_store(*, loc: Any = None, ip: Any = None) -> None:
 
     Without such stores before it nothing is waited for. A kernel with them: :class:`~tilewright.utils.TmemAllocator`.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: (arch.fence_view_async_tmem_store(), t)[1], 32)[:3]
     [0, 1, 2]
     """
@@ -189,8 +177,6 @@ def tcgen05_fence_before_thread_sync(*, loc: Any = None, ip: Any = None) -> None
     """``tcgen05.fence::before_thread_sync``: this thread's ``tcgen05`` before it come before what other threads do
     behind the barrier or mbarrier that follows.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: (arch.tcgen05_fence_before_thread_sync(), t)[1], 32)[:3]
     [0, 1, 2]
     """
@@ -201,8 +187,6 @@ def tcgen05_fence_after_thread_sync(*, loc: Any = None, ip: Any = None) -> None:
     """``tcgen05.fence::after_thread_sync``: this thread's ``tcgen05`` behind it come after what other threads did
     before the barrier or mbarrier that precedes it.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: (arch.tcgen05_fence_after_thread_sync(), t)[1], 32)[:3]
     [0, 1, 2]
     """

@@ -34,8 +34,6 @@ def block_shape() -> tuple[int, ...] | None:
 def thread_idx(*, loc: Any = None, ip: Any = None) -> tuple[Int32, Int32, Int32]:
     """The thread's (x, y, z) in its block.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.thread_idx()[0] * 10, 4)
     [0, 10, 20, 30]
     """
@@ -45,8 +43,6 @@ def thread_idx(*, loc: Any = None, ip: Any = None) -> tuple[Int32, Int32, Int32]
 def block_dim(*, loc: Any = None, ip: Any = None) -> tuple[Int32, Int32, Int32]:
     """Threads of a block as (x, y, z).
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.block_dim()[0], 4)
     [4, 4, 4, 4]
     """
@@ -56,8 +52,6 @@ def block_dim(*, loc: Any = None, ip: Any = None) -> tuple[Int32, Int32, Int32]:
 def block_idx(*, loc: Any = None, ip: Any = None) -> tuple[Int32, Int32, Int32]:
     """The block's (x, y, z) in the grid.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.block_idx()[0], 2, blocks=3)
     [0, 0, 1, 1, 2, 2]
     """
@@ -67,8 +61,6 @@ def block_idx(*, loc: Any = None, ip: Any = None) -> tuple[Int32, Int32, Int32]:
 def grid_dim(*, loc: Any = None, ip: Any = None) -> tuple[Int32, Int32, Int32]:
     """Blocks of the grid as (x, y, z).
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.grid_dim()[0], 2, blocks=2)
     [2, 2, 2, 2]
     """
@@ -78,8 +70,6 @@ def grid_dim(*, loc: Any = None, ip: Any = None) -> tuple[Int32, Int32, Int32]:
 def cluster_idx(*, loc: Any = None, ip: Any = None) -> tuple[Int32, Int32, Int32]:
     """The cluster's (x, y, z) in the grid of clusters.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.cluster_idx()[0], 1, blocks=4, cluster=2)
     [0, 0, 1, 1]
     """
@@ -89,8 +79,6 @@ def cluster_idx(*, loc: Any = None, ip: Any = None) -> tuple[Int32, Int32, Int32
 def cluster_dim(*, loc: Any = None, ip: Any = None) -> tuple[Int32, Int32, Int32]:
     """Clusters of the grid as (x, y, z).
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.cluster_dim()[0], 1, blocks=6, cluster=2)
     [3, 3, 3, 3, 3, 3]
     """
@@ -100,8 +88,6 @@ def cluster_dim(*, loc: Any = None, ip: Any = None) -> tuple[Int32, Int32, Int32
 def block_in_cluster_idx(*, loc: Any = None, ip: Any = None) -> tuple[Int32, Int32, Int32]:
     """The block's (x, y, z) in its cluster.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.block_in_cluster_idx()[0], 1, blocks=4, cluster=2)
     [0, 1, 0, 1]
     """
@@ -111,8 +97,6 @@ def block_in_cluster_idx(*, loc: Any = None, ip: Any = None) -> tuple[Int32, Int
 def block_in_cluster_dim(*, loc: Any = None, ip: Any = None) -> tuple[Int32, Int32, Int32]:
     """Blocks of a cluster as (x, y, z).
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.block_in_cluster_dim()[0], 1, blocks=4, cluster=2)
     [2, 2, 2, 2]
     """
@@ -122,8 +106,6 @@ def block_in_cluster_dim(*, loc: Any = None, ip: Any = None) -> tuple[Int32, Int
 def block_idx_in_cluster(*, loc: Any = None, ip: Any = None) -> Int32:
     """The block's linear rank in its cluster.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.block_idx_in_cluster(), 1, blocks=4, cluster=2)
     [0, 1, 0, 1]
     """
@@ -133,8 +115,6 @@ def block_idx_in_cluster(*, loc: Any = None, ip: Any = None) -> Int32:
 def cluster_size(*, loc: Any = None, ip: Any = None) -> Int32:
     """Blocks of a cluster, of all its modes together.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.cluster_size(), 1, blocks=4, cluster=4)
     [4, 4, 4, 4]
     """
@@ -144,8 +124,6 @@ def cluster_size(*, loc: Any = None, ip: Any = None) -> Int32:
 def lane_idx(*, loc: Any = None, ip: Any = None) -> Int32:
     """The thread's place in its warp, 0 to 31.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.lane_idx(), 34)[30:]
     [30, 31, 0, 1]
     """
@@ -155,8 +133,6 @@ def lane_idx(*, loc: Any = None, ip: Any = None) -> Int32:
 def warp_idx(*, loc: Any = None, ip: Any = None) -> Int32:
     """The warp's place in its block: linear thread index over 32.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.warp_idx(), 96)[::32]
     [0, 1, 2]
     """

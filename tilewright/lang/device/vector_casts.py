@@ -17,8 +17,6 @@ from tilewright.lang.tensors.tensor_ssa import TensorSSA
 def cvt_i8_bf16_intrinsic(vec_i8: Any, length: int, *, loc: Any = None, ip: Any = None) -> Value:
     """``length`` Int8 as BFloat16, exactly.
 
-    >>> from tilewright import cute
-    >>> from tilewright.testing import per_thread
     >>> def last(t):
     ...     numbers = cute.make_rmem_tensor(4, Int8)
     ...     for i in range(4):
@@ -37,8 +35,6 @@ def cvt_i4_bf16_intrinsic(
     """``length`` Int4 as BFloat16, exactly. ``with_shuffle``: of each 8 numbers 0 to 7 the vector has 0, 2, 1, 3, 4, 6,
     5, 7, of 4 that remain 0, 2, 1, 3, and fewer as they are; the results come in their natural order.
 
-    >>> from tilewright import cute
-    >>> from tilewright.testing import per_thread
     >>> of = lambda t: cvt_i4_bf16_intrinsic(cute.full(8, -7, Int4).ir_value(), 8, with_shuffle=True)
     >>> per_thread(lambda t: cute.TensorSSA(of(t), 8, BFloat16)[5].to(Float32), 1, dtype=Float32)
     [-7.0]
@@ -53,7 +49,6 @@ def cvt_i4_bf16_intrinsic(
 def cvt_i8_bf16(src_i8: Any, *, loc: Any = None, ip: Any = None) -> BFloat16:
     """One Int8 as BFloat16, exactly.
 
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: cvt_i8_bf16(Int8(-7)).to(Float32), 1, dtype=Float32)
     [-7.0]
     """
@@ -63,8 +58,6 @@ def cvt_i8_bf16(src_i8: Any, *, loc: Any = None, ip: Any = None) -> BFloat16:
 def cvt_i8x2_to_bf16x2(src_vec2: Any, *, loc: Any = None, ip: Any = None) -> Value:
     """Two Int8 as BFloat16, exactly.
 
-    >>> from tilewright import cute
-    >>> from tilewright.testing import per_thread
     >>> of = lambda t: cvt_i8x2_to_bf16x2(cute.full(2, -7, Int8).ir_value())
     >>> per_thread(lambda t: cute.TensorSSA(of(t), 2, BFloat16)[1].to(Float32), 1, dtype=Float32)
     [-7.0]
@@ -75,8 +68,6 @@ def cvt_i8x2_to_bf16x2(src_vec2: Any, *, loc: Any = None, ip: Any = None) -> Val
 def cvt_i8x4_to_bf16x4(src_vec4: Any, *, loc: Any = None, ip: Any = None) -> Value:
     """Four Int8 as BFloat16, exactly.
 
-    >>> from tilewright import cute
-    >>> from tilewright.testing import per_thread
     >>> of = lambda t: cvt_i8x4_to_bf16x4(cute.full(4, -7, Int8).ir_value())
     >>> per_thread(lambda t: cute.TensorSSA(of(t), 4, BFloat16)[1].to(Float32), 1, dtype=Float32)
     [-7.0]
@@ -87,8 +78,6 @@ def cvt_i8x4_to_bf16x4(src_vec4: Any, *, loc: Any = None, ip: Any = None) -> Val
 def cvt_i8x2_to_f32x2(src_vec2: Any, *, loc: Any = None, ip: Any = None) -> Value:
     """Two Int8 as Float32, exactly.
 
-    >>> from tilewright import cute
-    >>> from tilewright.testing import per_thread
     >>> of = lambda t: cvt_i8x2_to_f32x2(cute.full(2, -7, Int8).ir_value())
     >>> per_thread(lambda t: cute.TensorSSA(of(t), 2, Float32)[1].to(Float32), 1, dtype=Float32)
     [-7.0]
@@ -99,8 +88,6 @@ def cvt_i8x2_to_f32x2(src_vec2: Any, *, loc: Any = None, ip: Any = None) -> Valu
 def cvt_i8x4_to_f32x4(src_vec4: Any, *, loc: Any = None, ip: Any = None) -> Value:
     """Four Int8 as Float32, exactly.
 
-    >>> from tilewright import cute
-    >>> from tilewright.testing import per_thread
     >>> of = lambda t: cvt_i8x4_to_f32x4(cute.full(4, -7, Int8).ir_value())
     >>> per_thread(lambda t: cute.TensorSSA(of(t), 4, Float32)[1].to(Float32), 1, dtype=Float32)
     [-7.0]
@@ -111,8 +98,6 @@ def cvt_i8x4_to_f32x4(src_vec4: Any, *, loc: Any = None, ip: Any = None) -> Valu
 def cvt_f32x2_bf16x2(src_vec2: Any, *, loc: Any = None, ip: Any = None) -> Value:
     """Two Float32 as BFloat16, rounded to the nearest even ones.
 
-    >>> from tilewright import cute
-    >>> from tilewright.testing import per_thread
     >>> of = lambda t: cvt_f32x2_bf16x2(cute.full(2, -7, Float32).ir_value())
     >>> per_thread(lambda t: cute.TensorSSA(of(t), 2, BFloat16)[1].to(Float32), 1, dtype=Float32)
     [-7.0]

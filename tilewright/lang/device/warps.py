@@ -25,8 +25,6 @@ N = TypeVar("N", bound=Numeric | TensorSSA | float)
 def elect_one(*, loc: Any = None, ip: Any = None) -> Iterator[None]:
     """``with elect_one():`` one lane of each warp runs the body.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> def mark(t, p):
     ...     with arch.elect_one():
     ...         arch.store(p + arch.warp_idx(), t + 1)
@@ -46,8 +44,6 @@ def elected() -> Any:
 def make_warp_uniform(value: Any, *, loc: Any = None, ip: Any = None) -> Int32:
     """``value`` with the promise that all lanes of a warp agree on it: read from the warp's first lane.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.make_warp_uniform(t), 64)[::16]
     [0, 0, 32, 32]
     """
@@ -71,8 +67,6 @@ def shuffle_sync(
         mask: a bit for each lane that takes part.
         mask_and_clamp: PTX's operand c: 31 unless lanes are subdivided.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.shuffle_sync(t * 10, 3))[:4]
     [30, 30, 30, 30]
     """
@@ -90,8 +84,6 @@ def shuffle_sync_up(
         mask: a bit for each lane that takes part.
         mask_and_clamp: PTX's operand c: 0 unless lanes are subdivided.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.shuffle_sync_up(t, 1))[:4]
     [0, 0, 1, 2]
     """
@@ -109,8 +101,6 @@ def shuffle_sync_down(
         mask: a bit for each lane that takes part.
         mask_and_clamp: PTX's operand c: 31 unless lanes are subdivided.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.shuffle_sync_down(t, 1))[28:]
     [29, 30, 31, 31]
     """
@@ -128,8 +118,6 @@ def shuffle_sync_bfly(
         mask: a bit for each lane that takes part.
         mask_and_clamp: PTX's operand c: 31 unless lanes are subdivided.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.shuffle_sync_bfly(t, 2))[:4]
     [2, 3, 0, 1]
     """
@@ -155,8 +143,6 @@ def shuffle_sync_op(
         mask_and_clamp: PTX's operand c: 31 (0 of ``up``) unless lanes are subdivided.
         kind: idx, up, down or bfly.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.shuffle_sync_op(t, 0, mask_and_clamp=0x181F, kind="idx"))[::8]
     [0, 8, 16, 24]
     """
@@ -182,8 +168,6 @@ def _signed(mask: Any) -> Any:
 def warp_reduction(val: N, op: Any, *, threads_in_group: int = 32, loc: Any = None, ip: Any = None) -> N:
     """``op`` (a function of two) folded over groups of ``threads_in_group`` lanes; every lane gets the result.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.warp_reduction(t, lambda a, b: a + b, threads_in_group=8))[::8]
     [28, 92, 156, 220]
     """
@@ -199,8 +183,6 @@ def warp_reduction(val: N, op: Any, *, threads_in_group: int = 32, loc: Any = No
 def warp_reduction_sum(val: N, *, threads_in_group: int = 32, loc: Any = None, ip: Any = None) -> N:
     """The sum over groups of ``threads_in_group`` lanes, in every lane.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.warp_reduction_sum(t))[:2]
     [496, 496]
     """
@@ -210,8 +192,6 @@ def warp_reduction_sum(val: N, *, threads_in_group: int = 32, loc: Any = None, i
 def warp_reduction_max(val: N, *, threads_in_group: int = 32, loc: Any = None, ip: Any = None) -> N:
     """The maximum over groups of ``threads_in_group`` lanes, in every lane.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.warp_reduction_max(t, threads_in_group=8))[::8]
     [7, 15, 23, 31]
     """
@@ -232,8 +212,6 @@ def warp_redux_sync(
     with ``kind`` add, min, max, and, or, xor; of Float32 with fmin and fmax (one instruction on sm_100 and sm_103,
     shuffles elsewhere; max and min mean the same), of absolute values with ``abs``. A NaN counts only with ``nan``.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.warp_redux_sync(t, "add"))[:2]
     [496, 496]
     """
@@ -267,8 +245,6 @@ def _vote(kind: str, predicate: Any, mask: Any) -> Any:
 def vote_any_sync(pred: Any, mask: Any = FULL_MASK, *, loc: Any = None, ip: Any = None) -> Boolean:
     """Whether any lane's ``pred`` is true.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.vote_any_sync(t == 3))[:2]
     [1, 1]
     """
@@ -278,8 +254,6 @@ def vote_any_sync(pred: Any, mask: Any = FULL_MASK, *, loc: Any = None, ip: Any 
 def vote_all_sync(pred: Any, mask: Any = FULL_MASK, *, loc: Any = None, ip: Any = None) -> Boolean:
     """Whether every lane's ``pred`` is true.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.vote_all_sync(t == 3))[:2]
     [0, 0]
     """
@@ -289,8 +263,6 @@ def vote_all_sync(pred: Any, mask: Any = FULL_MASK, *, loc: Any = None, ip: Any 
 def vote_uni_sync(pred: Any, mask: Any = FULL_MASK, *, loc: Any = None, ip: Any = None) -> Boolean:
     """Whether all lanes have the same ``pred``.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.vote_uni_sync(t < 32))[:2]
     [1, 1]
     """
@@ -300,8 +272,6 @@ def vote_uni_sync(pred: Any, mask: Any = FULL_MASK, *, loc: Any = None, ip: Any 
 def vote_ballot_sync(pred: Any, mask: Any = FULL_MASK, *, loc: Any = None, ip: Any = None) -> Int32:
     """Bit i of the result is ``pred`` of lane i.
 
-    >>> from tilewright.cute import arch
-    >>> from tilewright.testing import per_thread
     >>> per_thread(lambda t: arch.vote_ballot_sync(t % 8 < 2))[:1] == [0x03030303]
     True
     """

@@ -83,8 +83,6 @@ def jit(function: Any = None, *, preprocessor: bool = True, **unknown: Any) -> A
     """Decorator, also with parentheses: ``@jit`` or ``@jit(preprocessor=False)`` (control flow is then left to
     Python).
 
-    >>> import numpy as np
-    >>> from tilewright import cute
     >>> @cute.kernel
     ... def double(x: cute.Tensor):
     ...     i, _, _ = cute.arch.thread_idx()

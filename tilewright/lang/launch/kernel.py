@@ -298,8 +298,6 @@ def kernel(*, preprocessor: bool = True) -> Callable[[Callable[P, Any]], KernelF
 def kernel(function: Any = None, *, preprocessor: bool = True, **unknown: Any) -> Any:
     """Decorator: a function that runs on every thread of a launch. Also ``@kernel(preprocessor=False)``.
 
-    >>> import numpy as np
-    >>> from tilewright import cute
     >>> @cute.kernel
     ... def iota(x: cute.Tensor):
     ...     thread, _, _ = cute.arch.thread_idx()

@@ -16,7 +16,7 @@ def get_kernel_smem_size(kernel: Callable[..., Any], *, loc: Any = None, ip: Any
 
     Raises StagingError where ``kernel`` is not marked ``@cute.kernel``, or no launch of it stands above.
 
-    >>> from tilewright import Constexpr, Int32, cute, utils
+    >>> from tilewright import Constexpr, Int32, utils
     >>> @cute.kernel
     ... def kernel(n: Constexpr):
     ...     cute.arch.alloc_smem(Int32, n)

@@ -35,7 +35,6 @@ def dtype(name: Any) -> Any:
 def numeric_of_dtype(dtype: Any) -> Any:
     """The numeric class of a NumPy, ml_dtypes or PyTorch dtype.
 
-    >>> import numpy as np
     >>> numeric_of_dtype(np.dtype("float16")), numeric_of_dtype(np.int8)
     (Float16, Int8)
     """

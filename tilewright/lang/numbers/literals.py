@@ -36,7 +36,6 @@ def as_literal(value: Any) -> Any:
     """An operand of an operator: numbers of the host language as Python's own, so that they are literals (a NumPy
     integer is no float); numerics as they are.
 
-    >>> import numpy as np
     >>> from tilewright import Int32
     >>> as_literal(np.int64(3)), as_literal(np.bool_(True)), Int32(16777217) + np.int64(0)
     (3, True, Int32(16777217))

@@ -33,8 +33,7 @@ def if_generate(
         input_args: what the bodies are called with.
         return_types: the numeric types that results are converted to, so that both bodies agree.
 
-    >>> from tilewright import Int32, cute
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import Int32
     >>> def clamped(x):  # not rewritten
     ...     return if_generate(x > 2, lambda: Int32(2), lambda: x, return_types=[Int32])
     >>> @cute.jit

@@ -63,7 +63,6 @@ def for_generate(
     there are several. ``result`` is what the last iteration handed on, for use after the loop.
 
     >>> import tilewright as cutlass
-    >>> from tilewright.testing import per_thread
     >>> def sum_below(t):
     ...     for i, total, result in cutlass.for_generate(0, t, iter_args=[cutlass.Int32(0)]):
     ...         cutlass.yield_out([total + i])
@@ -102,7 +101,6 @@ class while_generate:
     ``condition`` gets the carried values. ``results`` holds those of the last iteration.
 
     >>> import tilewright as cutlass
-    >>> from tilewright.testing import per_thread
     >>> def bits(t):
     ...     loop = cutlass.while_generate([t, cutlass.Int32(0)], lambda rest, count: rest > 0)
     ...     with loop as (rest, count):
@@ -154,7 +152,6 @@ def yield_out(args: Any = None, *, loc: Any = None, ip: Any = None) -> None:
     """Hand ``args`` to the next iteration of the innermost ``for_generate`` or ``while_generate``; its last statement.
 
     >>> import tilewright as cutlass
-    >>> from tilewright.testing import per_thread
     >>> def doublings(t):
     ...     for i, power, result in cutlass.for_generate(0, t, iter_args=[cutlass.Int32(1)]):
     ...         cutlass.yield_out([power * 2])

@@ -15,7 +15,6 @@ def dsl_user_op(function: Callable[..., Any]) -> Callable[..., Any]:
     """Mark a helper that emits ops. Locations are found automatically here; ``loc`` and ``ip`` default to None.
 
     >>> import tilewright as cutlass
-    >>> from tilewright.testing import per_thread
     >>> @cutlass.dsl_user_op
     ... def square(x, *, loc=None, ip=None):
     ...     return x * x
@@ -34,7 +33,6 @@ def extract_mlir_values(value: Any) -> list[Value]:
     """The run-time values inside an object of the language, a container of such objects, or a Python number.
 
     >>> import tilewright as cutlass
-    >>> from tilewright.testing import per_thread
     >>> def through(t):
     ...     pair = (t, t + 1)
     ...     values = cutlass.extract_mlir_values(pair)
@@ -60,7 +58,6 @@ def new_from_mlir_values(value: Any, values: list[Value]) -> Any:
     """An object like ``value`` (also one of the host: a tensor of ``from_dlpack``) around other run-time values.
 
     >>> import tilewright as cutlass
-    >>> from tilewright.testing import per_thread
     >>> def negated(t):
     ...     (value,) = cutlass.extract_mlir_values(-t)
     ...     return cutlass.new_from_mlir_values(t, [value])

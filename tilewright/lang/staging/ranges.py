@@ -23,8 +23,6 @@ class Range:
     not followed: a :class:`HintWarning` says so, and the loop runs as it is written.
 
     >>> import tilewright as cutlass
-    >>> from tilewright import cute
-    >>> from tilewright.testing import per_thread
     >>> @cute.jit
     ... def odd_numbers_below(t):
     ...     total = cutlass.Int32(0)
@@ -130,8 +128,6 @@ def range_dynamic(*bounds: Any, **options: Any) -> Range:
     """The older name of ``cutlass.range``.
 
     >>> import tilewright as cutlass
-    >>> from tilewright import cute
-    >>> from tilewright.testing import per_thread
     >>> @cute.jit
     ... def sum_below(t):
     ...     total = cutlass.Int32(0)
@@ -164,8 +160,6 @@ def dynamic_expr(value: Any) -> Any:
     """Marks a predicate as a run-time one; run-time is what predicates are unless they are known.
 
     >>> import tilewright as cutlass
-    >>> from tilewright import cute
-    >>> from tilewright.testing import per_thread
     >>> @cute.jit
     ... def half_of_even(t):
     ...     if cutlass.dynamic_expr(t % 2 == 0):

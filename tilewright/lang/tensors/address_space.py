@@ -12,7 +12,7 @@ from tilewright.layout.swizzle import Swizzle
 class AddressSpace(Enum):
     """Where a pointer points to.
 
-    >>> from tilewright import Float32, cute
+    >>> from tilewright import Float32
     >>> cute.make_ptr(Float32, 0x1000, cute.AddressSpace.gmem).memspace
     <AddressSpace.gmem: 'gmem'>
     """

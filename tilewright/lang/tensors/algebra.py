@@ -227,8 +227,7 @@ def make_identity_tensor(shape: Any, *, loc: Any = None, ip: Any = None) -> Tens
 def make_rmem_tensor(layout_or_shape: Any, dtype: Any, *, loc: Any = None, ip: Any = None) -> Tensor:
     """Fresh registers of ``dtype`` under a static layout (a shape means column-major). Their contents are undefined.
 
-    >>> from tilewright import Float32, cute
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import Float32
     >>> def sum_of_registers(t):
     ...     registers = cute.make_rmem_tensor((2, 2), Float32)  # four registers of this thread
     ...     registers.fill(t)
@@ -251,8 +250,6 @@ make_fragment = make_rmem_tensor
 def make_rmem_tensor_like(src: Any, dtype: Any = None, *, loc: Any = None, ip: Any = None) -> Tensor:
     """Fresh registers with the shape of a tensor, of a value of ``load()`` or a layout, compact and column-major.
 
-    >>> from tilewright import cute
-    >>> from tilewright.testing import per_thread
     >>> def own(t, p):
     ...     rows = cute.make_tensor(p, cute.make_layout((2, 4), stride=(4, 1)))
     ...     registers = cute.make_rmem_tensor_like(rows)
@@ -271,8 +268,7 @@ def make_fragment_like(src: Any, dtype: Any = None, *, loc: Any = None, ip: Any 
 
     The value of a ``load()`` has no strides: all modes are column-major.
 
-    >>> from tilewright import Float16, cute
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import Float16
     >>> def own(t, p):
     ...     part = cute.make_tensor(p, cute.make_layout((4, 2, 3), stride=(1, 32, 8)))
     ...     print(cute.make_fragment_like(part).layout, cute.make_fragment_like(part, Float16).element_type)
@@ -301,8 +297,7 @@ def _element(src: Any, dtype: Any) -> Any:
 def recast_tensor(src: Tensor, dtype: Any, swizzle_: Any = None, *, loc: Any = None, ip: Any = None) -> Tensor:
     """The same bits as elements of ``dtype``: the layout is recast with the element width.
 
-    >>> from tilewright import Int8, cute
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import Int8
     >>> def low_byte(t, p):
     ...     words = cute.make_tensor(p, cute.make_layout((2, 4), stride=(1, 2)))
     ...     parts = cute.recast_tensor(words, Int8)

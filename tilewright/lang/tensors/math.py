@@ -131,7 +131,7 @@ pow = _binary("pow", "a to the power b", "2.0, 10.0 = 1024.0")
 def absf(a: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """Absolute value.
 
-    >>> from tilewright import Float16, cute
+    >>> from tilewright import Float16
     >>> cute.math.absf(-2.5), cute.math.absf(Float16(-1))
     (2.5, Float16(1.0))
     """

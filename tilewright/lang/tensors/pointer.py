@@ -302,7 +302,7 @@ def recast_ptr(ptr: Any, swizzle_: Any = None, dtype: Any = None, *, loc: Any = 
     Raises ConstraintError when the base is not aligned to the swizzle's span (the permutation of address bits would
     not be one of offsets), and when the swizzle parts the bytes of an element.
 
-    >>> from tilewright import Float16, Int32, cute
+    >>> from tilewright import Float16, Int32
     >>> p = cute.make_ptr(Int32, 0x1000, cute.AddressSpace.gmem, assumed_align=16)
     >>> cute.recast_ptr(p, dtype=Float16)
     ptr<f16, gmem, align<16>>

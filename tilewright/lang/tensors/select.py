@@ -54,8 +54,7 @@ def select(condition: Any, a: Any, b: Any) -> Any:
     or, by a TensorSSA of Booleans, element by element.
 
     >>> import tilewright as cutlass
-    >>> from tilewright import Int32, cute
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import Int32
     >>> per_thread(lambda t: cutlass.select_(t < 2, t, -1), 4)
     [0, 1, -1, -1]
     >>> per_thread(lambda t: cutlass.select_(t < 2, cute.full(4, t, Int32), cute.full(4, 7, Int32))[3], 4)

@@ -283,8 +283,7 @@ class struct:
     """The decorator; see the module's docstring. ``struct.MemRange`` and ``struct.Align`` annotate members.
 
     >>> import tilewright as cutlass
-    >>> from tilewright import cute, utils
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import utils
     >>> @cute.struct
     ... class Storage:
     ...     barriers: cute.struct.MemRange[cutlass.Int64, 2]
@@ -328,7 +327,6 @@ def union(declared: type) -> Any:
     """``@cute.union``: like :class:`struct`, but all members are at the same place, the first byte.
 
     >>> import tilewright as cutlass
-    >>> from tilewright import cute
     >>> @cute.union
     ... class Bits:
     ...     as_int: cutlass.Int32

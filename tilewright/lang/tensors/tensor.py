@@ -380,8 +380,6 @@ def make_tensor(iterator: Any, layout: Any, *, loc: Any = None, ip: Any = None) 
 
     A swizzled layout permutes offsets in elements; a swizzled pointer (``recast_ptr``) permutes byte addresses.
 
-    >>> from tilewright import cute
-    >>> from tilewright.testing import per_thread
     >>> def element(t, p):
     ...     x = cute.make_tensor(p, cute.make_layout((2, 4), stride=(4, 1)))
     ...     return x[1, t] - cute.make_tensor(p + 2, 2)[0]

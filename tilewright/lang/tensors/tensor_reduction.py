@@ -17,8 +17,6 @@ from tilewright.lang.numbers.numeric import as_numeric
 class ReductionOp(Enum):
     """How :meth:`TensorSSA.reduce` combines two elements.
 
-    >>> from tilewright import cute
-    >>> from tilewright.testing import per_thread
     >>> def greatest(t, p):
     ...     return cute.make_tensor(p + 3 * t, 3).load().reduce(cute.ReductionOp.MAX, 0, 0)
     >>> per_thread(greatest, 2, memory=[1, 5, 2, 9, 4, 8])[0]

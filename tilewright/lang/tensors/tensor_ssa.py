@@ -328,8 +328,7 @@ def broadcast_operand(x: Any, cls: Any, shape: Any) -> Value:
 def full(shape: Any, fill_value: Any, dtype: Any = None, *, loc: Any = None, ip: Any = None) -> TensorSSA:
     """A TensorSSA of ``shape`` with every element ``fill_value``.
 
-    >>> from tilewright import Int32, cute
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import Int32
     >>> def sums(t):
     ...     x = cute.full((2, 3), 7, Int32)
     ...     return x.reduce(cute.ReductionOp.ADD, 0, 0) + t
@@ -344,8 +343,6 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, loc: Any = None, ip:
 def full_like(a: Any, fill_value: Any, dtype: Any = None, *, loc: Any = None, ip: Any = None) -> TensorSSA:
     """:func:`full` with the shape (and the element type, unless given) of a tensor or TensorSSA.
 
-    >>> from tilewright import cute
-    >>> from tilewright.testing import per_thread
     >>> def clear(t, p):
     ...     x = cute.make_tensor(p + 2 * t, 2)
     ...     x.store(cute.full_like(x, -1))
@@ -358,8 +355,6 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, *, loc: Any = None, ip
 def zeros_like(a: Any, dtype: Any = None, *, loc: Any = None, ip: Any = None) -> TensorSSA:
     """A TensorSSA of zeros with the shape (and the element type, unless given) of a tensor or TensorSSA.
 
-    >>> from tilewright import cute
-    >>> from tilewright.testing import per_thread
     >>> def relu(t, p):
     ...     x = cute.make_tensor(p + 2 * t, 2)
     ...     values = x.load()
@@ -373,8 +368,6 @@ def zeros_like(a: Any, dtype: Any = None, *, loc: Any = None, ip: Any = None) ->
 def ones_like(a: Any, dtype: Any = None, *, loc: Any = None, ip: Any = None) -> TensorSSA:
     """A TensorSSA of ones with the shape (and the element type, unless given) of a tensor or TensorSSA.
 
-    >>> from tilewright import cute
-    >>> from tilewright.testing import per_thread
     >>> def increment(t, p):
     ...     x = cute.make_tensor(p + 2 * t, 2)
     ...     x.store(x.load() + cute.ones_like(x))
@@ -387,8 +380,6 @@ def ones_like(a: Any, dtype: Any = None, *, loc: Any = None, ip: Any = None) -> 
 def empty_like(a: Any, dtype: Any = None, *, loc: Any = None, ip: Any = None) -> TensorSSA:
     """A TensorSSA whose elements are of no interest (they are zero).
 
-    >>> from tilewright import cute
-    >>> from tilewright.testing import per_thread
     >>> def shape(t, p):
     ...     print(cute.empty_like(cute.make_tensor(p, (2, 2))))
     >>> _ = per_thread(shape, 1, memory=range(4))
@@ -433,8 +424,6 @@ def _result_class(x: Any, y: Any) -> Any:
 def any_(x: TensorSSA, *, loc: Any = None, ip: Any = None) -> Any:
     """Whether any element is true (non-zero).
 
-    >>> from tilewright import cute
-    >>> from tilewright.testing import per_thread
     >>> def has_zero(t, p):
     ...     x = cute.make_tensor(p + 4 * t, 4).load()
     ...     return cute.any_(x == 0)
@@ -447,8 +436,7 @@ def any_(x: TensorSSA, *, loc: Any = None, ip: Any = None) -> Any:
 def all_(x: TensorSSA, *, loc: Any = None, ip: Any = None) -> Any:
     """Whether every element is true (non-zero).
 
-    >>> from tilewright import Float32, cute
-    >>> from tilewright.testing import per_thread
+    >>> from tilewright import Float32
     >>> def bounded(t, p):
     ...     x = cute.make_tensor(p + 4 * t, 4).load()
     ...     return cute.all_(x < 10)

@@ -39,7 +39,6 @@ class Vector(TensorSSA, metaclass=_OneMode):
     unsigned integers of a width); it has the width of the elements.
 
     >>> from tilewright import Float32, Int32, Int64, Vector
-    >>> from tilewright.testing import per_thread
     >>> def low_and_high(t):
     ...     pair = Vector.from_elements((t, t + 1), Int32)
     ...     (both,) = pair.bitcast(Int64).to_elements()
@@ -55,7 +54,6 @@ class Vector(TensorSSA, metaclass=_OneMode):
         """The vector of these numbers, each converted to ``dtype`` (by default, the type of the first).
 
         >>> from tilewright import Float32, Vector
-        >>> from tilewright.testing import per_thread
         >>> per_thread(lambda t: (Vector.from_elements((t, 2, 0.5), Float32) * 4.0)[2] + t, 2, dtype=Float32)
         [2.0, 3.0]
         """

@@ -55,8 +55,6 @@ def benchmark(
         nvtx_tag: the name of the NVTX range around the measured calls, by which Nsight shows them; without a profiler
             (and without the package ``nvtx`` or a PyTorch with CUDA) nothing listens.
 
-    >>> import numpy as np
-    >>> from tilewright import cute
     >>> from tilewright.cute import testing
     >>> @cute.kernel
     ... def double(x: cute.Tensor):

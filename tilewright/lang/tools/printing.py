@@ -44,8 +44,6 @@ def printf(*args: Any, end: str = "\n", loc: Any = None, ip: Any = None) -> None
 
     A newline is added where the format does not end in one. Fields are Python's or C's, or some of each.
 
-    >>> from tilewright import cute
-    >>> from tilewright.testing import per_thread
     >>> @cute.jit
     ... def show(t):
     ...     if t == 3:
@@ -263,7 +261,6 @@ def _number(value: Any) -> Any:
 def pretty_str(arg: Any, *, loc: Any = None, ip: Any = None) -> str:
     """What is known of ``arg`` while staging, as text: a layout, a shape, a tensor, an operation, a tiled MMA or copy.
 
-    >>> from tilewright import cute
     >>> pretty_str(cute.make_layout((4, (2, 2)))), pretty_str((4, (2, 2)))
     ('(4,(2,2)):(1,(4,8))', '(4,(2,2))')
     """
@@ -276,8 +273,6 @@ def print_tensor(tensor: Any, *, verbose: bool = False, loc: Any = None, ip: Any
     With ``verbose`` each element is followed by its address, counted in bytes from the first: ``7(0x18)``. A shape of
     run-time numbers is printed by loops.
 
-    >>> from tilewright import cute
-    >>> from tilewright.testing import per_thread
     >>> def show(t, p):
     ...     cute.print_tensor(cute.make_tensor(p, cute.make_layout((2, 3), stride=(3, 1))))
     >>> _ = per_thread(show, 1, memory=range(6))

@@ -111,7 +111,6 @@ def _convert_packed(src: Any, dst: Any) -> None:
 def assert_(cond: Any, msg: str | None = None, *, loc: Any = None, ip: Any = None) -> None:
     """Stop the program when ``cond`` is false as it runs (or at once, if ``cond`` is known now).
 
-    >>> from tilewright import cute
     >>> from tilewright.cute import testing
     >>> @cute.jit
     ... def positive(n: cute.Int32):

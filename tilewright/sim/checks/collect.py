@@ -69,8 +69,7 @@ def collecting() -> Iterator[Report]:
 
     A launch that cannot go on (a hang, a fault) still raises.
 
-    >>> import numpy as np
-    >>> from tilewright import cute, sim
+    >>> from tilewright import sim
     >>> @cute.kernel
     ... def reverse(x: cute.Tensor):
     ...     i, _, _ = cute.arch.thread_idx()

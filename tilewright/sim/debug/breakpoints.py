@@ -92,8 +92,7 @@ def break_at(
             the kernel's variables are variables; ``frame`` has the rest, and ``c`` lets the kernel go on.
         times: how often at most.
 
-    >>> import numpy as np
-    >>> from tilewright import cute, sim
+    >>> from tilewright import sim
     >>> @cute.kernel
     ... def double(x: cute.Tensor):
     ...     t, _, _ = cute.arch.thread_idx()

@@ -21,8 +21,7 @@ class Session:
     """Runs ``act`` from one place to the next. Use it in a ``with`` block: at its end the program is abandoned where it
     is.
 
-    >>> import numpy as np
-    >>> from tilewright import cute, sim
+    >>> from tilewright import sim
     >>> @cute.kernel
     ... def double(x: cute.Tensor):
     ...     t, _, _ = cute.arch.thread_idx()

@@ -87,8 +87,7 @@ def explore(
     Returns:
         An :class:`Exploration`: true if nothing failed; ``failure`` is the first that did, and ``str()`` the report.
 
-    >>> import numpy as np
-    >>> from tilewright import cute, sim
+    >>> from tilewright import sim
     >>> @cute.kernel
     ... def count(total: cute.Tensor):
     ...     t, _, _ = cute.arch.thread_idx()

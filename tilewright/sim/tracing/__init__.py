@@ -23,7 +23,6 @@ def trace() -> Iterator[Trace]:
 
     The times are those of the model in :mod:`tilewright.sim.tracing.costs`; ``tilewright.viz.timeline`` draws them.
 
-    >>> import numpy as np
     >>> from tilewright.gemm import gemm
     >>> a = np.ones((64, 64), np.float16)
     >>> with trace() as seen:

@@ -139,9 +139,8 @@ def make_tiled_tma_atom(
         ConstraintError: tiles that TMA cannot copy.
         ArgumentError: at the launch, an address or a stride that is not a multiple of 16 bytes.
 
-    >>> import numpy as np
     >>> import tilewright as cutlass
-    >>> from tilewright import cute, utils
+    >>> from tilewright import utils
     >>> from tilewright.cute.nvgpu import cpasync
     >>> from tilewright.cute.runtime import from_dlpack
     >>> @cute.kernel
@@ -207,8 +206,7 @@ def make_tiled_tma_atom_A(
     with a mode of stages behind it or without; ``cluster_shape_vmnk`` the blocks of the cluster: those along N share
     A's tiles where ``op`` multicasts.
 
-    >>> import numpy as np
-    >>> from tilewright import Float16, Float32, cute, utils
+    >>> from tilewright import Float16, Float32, utils
     >>> from tilewright.cute.nvgpu import OperandMajorMode, cpasync
     >>> from tilewright.cute.runtime import from_dlpack
     >>> from tilewright.utils import hopper_helpers
@@ -244,8 +242,7 @@ def make_tiled_tma_atom_B(
     """``make_tiled_tma_atom`` for operand B, (N, K, ...); the blocks along M share B's tiles where ``op``
     multicasts.
 
-    >>> import numpy as np
-    >>> from tilewright import Float16, Float32, cute, utils
+    >>> from tilewright import Float16, Float32, utils
     >>> from tilewright.cute.nvgpu import OperandMajorMode, cpasync
     >>> from tilewright.cute.runtime import from_dlpack
     >>> from tilewright.utils import hopper_helpers

@@ -99,8 +99,7 @@ def tma_partition(
     Raises:
         ConstraintError: mode 0 is not the tile, or the blocks are not those of the atom.
 
-    >>> import numpy as np
-    >>> from tilewright import Float16, cute, utils
+    >>> from tilewright import Float16, utils
     >>> from tilewright.cute.nvgpu import cpasync, warpgroup
     >>> from tilewright.cute.runtime import from_dlpack
     >>> @cute.kernel

@@ -28,7 +28,6 @@ def transform_partitioned_tensor_layout(tensor: Any, *, loc: Any = None, ip: Any
     """What ``partition_C`` gives, ((MMA_M, MMA_N), RestM, RestN, ...), as tiles of M and N: ((MMA_M, RestM), (MMA_N,
     RestN), ...). Of a layout or a tensor.
 
-    >>> from tilewright import cute
     >>> transform_partitioned_tensor_layout(cute.make_layout(((128, 64), 1, 2, 3), stride=((64, 1), 0, 8192, 16384)))
     ((128,1),(64,2),3):((64,0),(1,8192),16384)
     """

@@ -310,7 +310,7 @@ def get_tmem_copy_properties(atom: CopyAtom, *, loc: Any = None, ip: Any = None)
     """The properties of a copy atom or tiled copy of tensor memory: the lanes of its shape, the bits of a lane, the
     number of repetitions, and the packing. ConstraintError for other atoms.
 
-    >>> from tilewright import Float16, Float32, cute
+    >>> from tilewright import Float16, Float32
     >>> get_tmem_copy_properties(cute.make_copy_atom(Ld16x256bOp(Repetition.x4), Float32))
     (16, 256, 4, <Pack.NONE: 1>)
     """
@@ -327,7 +327,7 @@ def get_tmem_copy_properties(atom: CopyAtom, *, loc: Any = None, ip: Any = None)
 def is_tmem_load(atom: CopyAtom, *, loc: Any = None, ip: Any = None) -> bool:
     """Whether a copy atom, or tiled copy, loads from tensor memory and does nothing else.
 
-    >>> from tilewright import Float32, cute
+    >>> from tilewright import Float32
     >>> is_tmem_load(cute.make_copy_atom(Ld32x32bOp(Repetition.x4), Float32))
     True
     """
@@ -337,7 +337,7 @@ def is_tmem_load(atom: CopyAtom, *, loc: Any = None, ip: Any = None) -> bool:
 def is_tmem_store(atom: CopyAtom, *, loc: Any = None, ip: Any = None) -> bool:
     """Whether a copy atom, or tiled copy, stores to tensor memory.
 
-    >>> from tilewright import Float32, cute
+    >>> from tilewright import Float32
     >>> is_tmem_store(cute.make_copy_atom(Ld32x32bOp(Repetition.x4), Float32))
     False
     """

@@ -26,9 +26,8 @@ def make_umma_smem_desc(
 
     Raises ConstraintError where the layout is not one that ``tcgen05.mma`` reads.
 
-    >>> from tilewright import Float16, Int32, cute
+    >>> from tilewright import Float16, Int32
     >>> from tilewright.cute.nvgpu import tcgen05
-    >>> from tilewright.testing import per_thread
     >>> def high(t):
     ...     buffer = cute.arch.alloc_smem(Float16, 128 * 64, 1024)
     ...     atom = tcgen05.make_smem_layout_atom(tcgen05.SmemLayoutAtomKind.K_SW128, Float16)

@@ -253,8 +253,6 @@ def commit(
     arrival; ``cta_group`` is that of the MMAs.
 
     >>> import tilewright as cutlass
-    >>> from tilewright import cute
-    >>> from tilewright.testing import per_thread
     >>> @cute.jit
     ... def nothing_to_wait_for(t):
     ...     mbarrier = cute.arch.alloc_smem(cutlass.Int64, 1)

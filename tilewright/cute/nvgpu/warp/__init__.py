@@ -107,7 +107,6 @@ class MmaTF32Op:
     """``mma.sync`` on TFloat32, accumulating in Float32: 16x8x4 and 16x8x8. ``sparse``: of two neighbours one is
     stored, 16x8x8 and 16x8x16; metadata are (1,M,K / 32).
 
-    >>> from tilewright import cute
     >>> atom = cute.make_mma_atom(MmaTF32Op((16, 8, 8)))
     >>> atom.shape_mnk, atom.tv_layout_A
     ((16, 8, 8), ((4,8),(2,2)):((16,1),(8,64)))
@@ -127,7 +126,6 @@ class MmaTF32Op:
 class MmaF64Op:
     """``mma.sync`` on Float64: 8x8x4, and 16x8x4, 16x8x8, 16x8x16 on sm_90 and later.
 
-    >>> from tilewright import cute
     >>> atom = cute.make_mma_atom(MmaF64Op((8, 8, 4)))
     >>> atom.shape_mnk, atom.tv_layout_C
     ((8, 8, 4), ((4,8),2):((16,1),8))
