@@ -361,6 +361,24 @@ def test_kernels_that_let_the_next_begin_are_remembered(
     assert capture.may_overlap(7) is (action == "launch_dependents")
 
 
+def test_preferred_clusters_need_blackwell(driver: Driver) -> None:
+    kernel = gpu.machine().load(small())
+    with pytest.raises(ArgumentError, match=r"preferred clusters \(\(4, 1, 1\), else \(2, 1, 1\)\) need sm_100"):
+        kernel(config((8, 1, 1), cluster=(4, 1, 1), fallback=(2, 1, 1)), [at(16), 5])
+
+
+def test_preferred_clusters_reach_the_driver(driver: Driver) -> None:
+    """The fallback is CUlaunchAttributeID 4, the cluster of a grid that has room for it, number 11."""
+    driver.last.capability = 100
+    kernel = gpu.machine().load(small())
+    both = config((8, 1, 1), cluster=(4, 1, 1), fallback=(2, 1, 1))
+    kernel(both, [at(16), 5])
+    pairs = (ctypes.c_int * 16).in_dll(driver.library, "attributes_seen")
+    assert [*pairs[:4]] == [4, 2, 11, 4]
+    with pytest.raises(ArgumentError, match="of which they are no whole multiples"):
+        kernel(both._replace(fallback=(3, 1, 1)), [at(16), 5])
+
+
 def test_clusters_need_hopper(driver: Driver) -> None:
     driver.last.capability = 89
     kernel = gpu.machine().load(small())

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tilewright.cuda import libcuda
 from tilewright.errors import ArgumentError
 from tilewright.ir.core import Function
-from tilewright.ir.runtime import LaunchConfig, cluster_fault
+from tilewright.ir.runtime import LaunchConfig, cluster_fault, fallback_fault
 
 
 @dataclass(frozen=True)
@@ -106,6 +106,14 @@ def _check_cluster(function: Function, config: LaunchConfig, device: Limits) -> 
         raise ArgumentError(f"{name}: launched in clusters of {cluster}, compiled for clusters of {tuple(built)}")
     if math.prod(cluster) == 1:
         return
+    if config.fallback is not None:
+        if device.capability < (10, 0):
+            raise ArgumentError(
+                f"{name}: preferred clusters ({cluster}, else {config.fallback}) need sm_100, {device.name} is "
+                f"sm_{''.join(map(str, device.capability))}: launch in clusters of {config.fallback}"
+            )
+        if fault := fallback_fault(config.grid, cluster, config.fallback):
+            raise ArgumentError(f"{name}: {fault}")
     if device.capability < (9, 0):
         raise ArgumentError(
             f"{name}: clusters of {cluster} need sm_90, {device.name} is sm_{''.join(map(str, device.capability))}"

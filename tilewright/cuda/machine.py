@@ -372,7 +372,9 @@ def _launch_attributes(config: LaunchConfig, overlaps: bool = True) -> list[Laun
     """The driver's launch attributes besides grid, block, shared memory and stream."""
     found = []
     if tuple(config.cluster) != (1, 1, 1):
-        found.append(LaunchAttribute(libcuda.CLUSTER_DIMENSION, 0, tuple(config.cluster)))
+        found.append(LaunchAttribute(libcuda.CLUSTER_DIMENSION, 0, tuple(config.fallback or config.cluster)))
+    if config.fallback is not None:
+        found.append(LaunchAttribute(libcuda.PREFERRED_CLUSTER_DIMENSION, 0, tuple(config.cluster)))
     if "use_pdl" in config.attributes and overlaps:
         found.append(LaunchAttribute(libcuda.PROGRAMMATIC_STREAM_SERIALIZATION, 0, (1,)))
     if "cooperative" in config.attributes:

@@ -199,6 +199,10 @@ class HostWriter:
             pointers.append(f"&{name}")
         parameters = self.names.fresh("parameters")
         self.line(f"void *{parameters}[] = {{{', '.join(pointers) or 'NULL'}}};")
+        if op.attrs.get("fallback") is not None:
+            raise ArgumentError(
+                f"export_to_c: {kernel.name}: fallback_cluster= is not exported: launch in clusters of one shape"
+            )
         flags = " | ".join(_ATTRIBUTES[name] for name in op.attrs.get("attributes", ())) or "0"
         config = self.names.fresh("launch")
         grid, block, cluster = (", ".join(map(self.use, extents)) for extents in launch[:3])

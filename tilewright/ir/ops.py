@@ -26,7 +26,7 @@ Control: ``for(lo, hi, step, *init) {unroll: None|int|"full"}`` region(iv, *carr
   ``condition(c, *carried)`` and region after(*carried) ends in ``yield``.
 Instructions: ``call(*operands) {atom: Instruction, ...}``.
 Diagnostics: ``printf(*args) {format}``; ``assert(cond) {message}``.
-Host only: ``launch(grid3, block3, cluster3, smem, stream?, *args) {kernel: Function, has_stream[, attributes]}``
+Host only: ``launch(grid3, block3, cluster3, smem, stream?, *args) {kernel: Function, has_stream[, ...]}``
   (:class:`~tilewright.ir.launch.LaunchOperands`);
   ``tensormap(pointer, *extents and strides) {template}`` gives a tensor map (:mod:`tilewright.ir.tensormap`), then i32
   scales.

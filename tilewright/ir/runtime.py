@@ -70,11 +70,23 @@ def cluster_fault(grid: Sequence[int], cluster: Sequence[int], attributes: Seque
     return None
 
 
+def fallback_fault(grid: Sequence[int], cluster: Sequence[int], fallback: Sequence[int]) -> str | None:
+    """The rule that forbids ``cluster`` as the preferred one where ``fallback`` is what every GPU finds room for."""
+    if any(not 1 <= f <= c or c % f for c, f in zip(cluster, fallback, strict=True)):
+        return (
+            f"clusters of {tuple(cluster)} are preferred to {tuple(fallback)}, of which they are no whole multiples "
+            "along x, y and z"
+        )
+    return cluster_fault(grid, cluster, LAUNCH_ATTRIBUTES)
+
+
 class LaunchConfig(NamedTuple):
     """``grid``, ``block`` and ``cluster`` are ``(x, y, z)``; ``smem`` is dynamic shared memory in bytes (None: what the
     kernel's own allocations need); ``stream`` is a driver handle as an int (None: the caller's current stream).
 
-    ``attributes``: names out of ``LAUNCH_ATTRIBUTES``.
+    ``attributes``: names out of ``LAUNCH_ATTRIBUTES``. ``fallback``: the clusters of those blocks for which a GPU finds
+    no room in clusters of ``cluster`` (None: all are of ``cluster``). ``part``: the first block and the extents of the
+    part of the grid that is meant (None: all of it); machines that run a grid in parts set it.
     """
 
     grid: tuple[int, int, int]
@@ -83,6 +95,24 @@ class LaunchConfig(NamedTuple):
     smem: int | None = None
     stream: int | None = None
     attributes: tuple[str, ...] = ()
+    fallback: tuple[int, int, int] | None = None
+    part: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+
+    def in_both_clusters(self) -> list[LaunchConfig]:
+        """A launch with a fallback in two parts, as a GPU without room for all preferred clusters may run it: the first
+        half of the grid (along its longest extent in clusters) in preferred ones, the rest in others."""
+        if self.fallback is None:
+            return [self]
+        counts = [g // c for g, c in zip(self.grid, self.cluster, strict=True)]
+        axis = counts.index(max(counts))
+        first, second = list(self.grid), list(self.grid)
+        first[axis] = -(-counts[axis] // 2) * self.cluster[axis]
+        second[axis] -= first[axis]
+        origin = tuple(first[axis] if k == axis else 0 for k in range(3))
+        found = [self._replace(fallback=None, part=((0, 0, 0), tuple(first)))]
+        if second[axis]:
+            found.append(self._replace(cluster=self.fallback, fallback=None, part=(origin, tuple(second))))
+        return found
 
 
 class LoadedKernel(Protocol):

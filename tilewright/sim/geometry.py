@@ -22,7 +22,8 @@ class Geometry:
         self.grid, self.block, self.cluster = config.grid, config.block, config.cluster
         self.threads = int(np.prod(self.block))
         self.warps = -(-self.threads // WARP)
-        self.blocks = int(np.prod(self.grid))
+        self.origin, self.extent = config.part or ((0, 0, 0), self.grid)
+        self.blocks = int(np.prod(self.extent))
         self.cluster_size = int(np.prod(self.cluster))
 
     def waves(self, lanes: int) -> Iterator[np.ndarray]:
@@ -35,13 +36,14 @@ class Geometry:
     def _coordinates(self, clusters: np.ndarray) -> np.ndarray:
         """``[B, 3]`` the coordinates of these clusters' blocks. Clusters, and blocks inside of each, count x first."""
         size = self.cluster
-        counts = [g // c for g, c in zip(self.grid, size, strict=True)]
+        counts = [g // c for g, c in zip(self.extent, size, strict=True)]
         rank = np.arange(self.cluster_size)
         within = np.stack([rank % size[0], rank // size[0] % size[1], rank // (size[0] * size[1])], 1)
         which = np.stack(
             [clusters % counts[0], clusters // counts[0] % counts[1], clusters // (counts[0] * counts[1])], 1
         )
-        return (which[:, None, :] * np.array(size) + within[None, :, :]).reshape(-1, 3).astype(I32)
+        here = which[:, None, :] * np.array(size) + within[None, :, :] + np.array(self.origin)
+        return here.reshape(-1, 3).astype(I32)
 
     def register(self, name: str, warps: np.ndarray, coords: np.ndarray) -> Any:
         """The value of a special register for the wave's ``warps``: a NumPy scalar if all lanes agree, else ``[L]``."""

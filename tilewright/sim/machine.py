@@ -11,7 +11,7 @@ import numpy as np
 
 from tilewright.errors import ArgumentError, SimulationError
 from tilewright.ir.core import Function
-from tilewright.ir.runtime import DevicePointer, LaunchConfig, cluster_fault
+from tilewright.ir.runtime import DevicePointer, LaunchConfig, cluster_fault, fallback_fault
 from tilewright.ir.target import MOST_BLOCK, MOST_GRID, MOST_SMEM, MOST_THREADS, WARP, architecture
 from tilewright.ir.tensormap import TensorMap
 from tilewright.ir.types import PtrType, Type, element_of
@@ -52,9 +52,12 @@ class SimKernel:
         self.max_threads = function.attrs.get("max_threads")
 
     def __call__(self, config: LaunchConfig, args: Sequence[Any]) -> None:
-        # Exploration, mutation and the debugger take over launches to run them in their own way.
-        if not (self.counted and offer_to_handler(self, config, args)):
-            self.run(config, args)
+        if config.fallback is not None and (fault := fallback_fault(config.grid, config.cluster, config.fallback)):
+            raise SimulationError(f"kernel {self.name!r} cannot be launched: {fault}")
+        for part in config.in_both_clusters():
+            # Exploration, mutation and the debugger take over launches to run them in their own way.
+            if not (self.counted and offer_to_handler(self, part, args)):
+                self.run(part, args)
 
     def run(
         self,

@@ -313,7 +313,7 @@ def test_kernel_called_from_kernel():
         ({"block": (1025, 1, 1)}, "has 1025 threads; a block holds 1024 at most"),
         ({"smem": 300000}, "300000 bytes of shared memory"),
         ({"gird": (2, 1, 1)}, "gird=.2, 1, 1. is not known; there are grid, block"),
-        ({"fallback_cluster": True}, "fallback_cluster=True is not known"),
+        ({"async_deps": True}, "async_deps=True is not known"),
     ],
 )
 def test_launch_shapes(shape, match):

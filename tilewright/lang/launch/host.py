@@ -391,8 +391,8 @@ class HostWriter:
         grid, block, cluster = (", ".join(map(self.use, extents)) for extents in launch[:3])
         smem = "None" if launch.takes_own_smem else self.use(launch.smem)
         stream = "None" if launch.stream is None else self.use(launch.stream)
-        attributes = op.attrs.get("attributes", ())
-        config = f"make(LaunchConfig, (({grid}), ({block}), ({cluster}), {smem}, {stream}, {attributes!r}))"
+        asked = f"{op.attrs.get('attributes', ())!r}, {op.attrs.get('fallback')!r}, None"
+        config = f"make(LaunchConfig, (({grid}), ({block}), ({cluster}), {smem}, {stream}, {asked}))"
         if launch.stream is None and all(isinstance(v, Constant) for v in launch.sizes):
             self.constants.append(f"config{len(self.constants)} = {config}")
             config = f"config{len(self.constants) - 1}"

@@ -12,7 +12,7 @@ from tilewright.errors import LaunchError, StagingError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Constant, Function, Value
 from tilewright.ir.launch import OWN_SMEM, LaunchOperands
-from tilewright.ir.runtime import cluster_fault
+from tilewright.ir.runtime import cluster_fault, fallback_fault
 from tilewright.ir.target import MOST_BLOCK, MOST_GRID, MOST_SMEM, MOST_THREADS
 from tilewright.ir.types import I32, I64
 from tilewright.lang.arguments.streams import stream_handle
@@ -24,8 +24,8 @@ from tilewright.lang.staging.builder import HostBuilder
 from tilewright.lang.staging.location import fail, here, user_frame
 from tilewright.lang.staging.ranges import HintWarning
 
-LIMITS = {"grid": MOST_GRID, "block": MOST_BLOCK, "cluster": (16, 16, 16)}
-_LATER = ("async_deps", "fallback_cluster")  # documented; accepted while they ask for nothing
+LIMITS = {"grid": MOST_GRID, "block": MOST_BLOCK, "cluster": (16, 16, 16), "fallback_cluster": (16, 16, 16)}
+_LATER = ("async_deps",)  # documented; accepted while they ask for nothing
 
 
 Extents: TypeAlias = int | Integer | Sequence[int | Integer]
@@ -99,6 +99,7 @@ class KernelCall:
         grid: Extents = (1, 1, 1),
         block: Extents | None = None,
         cluster: Extents | None = None,
+        fallback_cluster: Extents | None = None,
         smem: int | Integer | None = None,
         stream: Any = None,
         min_blocks_per_mp: int | None = None,
@@ -117,6 +118,9 @@ class KernelCall:
                 thread; a kernel that asks for its thread, or synchronises threads, is then warned of.
             cluster: blocks of a cluster along x, y and z, as ints; 8 in all, and ``grid`` must be a multiple of them.
                 None: no clusters.
+            fallback_cluster: the clusters of blocks for which the GPU finds no room in clusters of ``cluster``, which
+                are preferred then, and whole multiples of it along x, y and z (sm_100). The kernel asks which it is in
+                (``cute.arch.block_in_cluster_dim()``); the simulator runs half of the grid in either.
             smem: dynamic shared memory in bytes. None, or less than that: what the kernel's allocations need.
             stream: a CUDA stream argument. None: the caller's current stream.
             min_blocks_per_mp: the compiler uses so few registers that as many blocks fit on a multiprocessor.
@@ -136,8 +140,8 @@ class KernelCall:
         for option, value in unknown.items():
             if option not in _LATER or value:
                 known = (
-                    "grid, block, cluster, smem, stream, min_blocks_per_mp, max_number_threads, use_pdl, "
-                    "cooperative and non_portable_cluster"
+                    "grid, block, cluster, fallback_cluster, smem, stream, min_blocks_per_mp, max_number_threads, "
+                    "use_pdl, cooperative and non_portable_cluster"
                 )
                 raise fail(f"launch of {name}: {option}={value!r} is not known; there are {known}")
         given = {
@@ -150,12 +154,13 @@ class KernelCall:
         options = {"use_pdl": use_pdl, "cooperative": cooperative, "non_portable_cluster": non_portable_cluster}
         attributes = _attributes(options, name)
         _check_cluster(extents, attributes, name)
+        fallback = _fallback(fallback_cluster, extents, name)
         if min_blocks_per_mp is not None and (not isinstance(min_blocks_per_mp, int) or min_blocks_per_mp < 0):
             raise fail(f"launch of {name}: min_blocks_per_mp = {min_blocks_per_mp!r} is not a number of blocks")
         bounds = {
             "max_threads": _most_threads(max_number_threads, extents["block"], name),
             "min_blocks": min_blocks_per_mp,
-            "cluster": None if extents["cluster"] == (1, 1, 1) else extents["cluster"],
+            "cluster": None if extents["cluster"] == (1, 1, 1) or fallback is not None else extents["cluster"],
         }
         values, function = stage_kernel(self.kernel, self.bound, bounds, extents["block"])
         HostBuilder.now().smem_bytes_of[self.kernel.function] = function.attrs["smem_bytes"]
@@ -177,6 +182,7 @@ class KernelCall:
         )
         about = {"kernel": function, "has_stream": stream is not None}
         about |= {"attributes": attributes} if attributes else {}
+        about |= {"fallback": fallback} if fallback is not None else {}
         Builder.current().emit("launch", operands.flat, (), about)
 
     __call__ = launch
@@ -265,6 +271,20 @@ def _check_cluster(known: dict[str, tuple[int | None, ...]], attributes: tuple[s
     grid = [c if g is None else g for g, c in zip(known["grid"], clusters, strict=True)]
     if fault := cluster_fault(grid, clusters, attributes):  # type: ignore[arg-type]  # no None in them
         raise fail(f"launch of {name}: {fault}")
+
+
+def _fallback(asked: Any, known: dict[str, tuple[int | None, ...]], name: str) -> tuple[int, ...] | None:
+    """The extents of ``fallback_cluster``; None where all clusters are of one shape."""
+    if asked is None:
+        return None
+    found = tuple(map(_known, _dim3(asked, "fallback_cluster", name)))
+    if None in found:
+        raise fail(f"launch of {name}: fallback_cluster must be known while staging")
+    clusters = known["cluster"]
+    grid = [c if g is None else g for g, c in zip(known["grid"], clusters, strict=True)]
+    if fault := fallback_fault(grid, clusters, found):  # type: ignore[arg-type]  # no None in them
+        raise fail(f"launch of {name}: {fault}")
+    return None if found == clusters else found  # type: ignore[return-value]  # no None in it
 
 
 def _smem(smem: Any, needed: int, name: str) -> Value:
