@@ -143,6 +143,43 @@ def a_shuffle_from_a_lane_without_a_value(bug: bool) -> None:
     launch(kernel, numbers(32), numbers(32), block=32)
 
 
+@pair(RULE, "y[t] = sums[0] + sums[3]", "sums = cute.make_rmem_tensor(4, cutlass.Float32)")
+def sums_at_run_time_places_that_are_not_cleared(bug: bool) -> None:
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        sums = cute.make_rmem_tensor(4, cutlass.Float32)
+        if cutlass.const_expr(not bug):
+            sums.fill(0.0)
+        for k in cutlass.range(x.shape[0]):
+            sums[k % 4] += x[k]
+        y[t] = sums[0] + sums[3]
+
+    launch(kernel, numbers(64), numbers(32), block=32)
+
+
+@pair(RULE, "y[t] = total", "held = cute.make_rmem_tensor(1, cutlass.Float32)")
+def a_number_of_the_turn_before_in_the_first_turn(bug: bool) -> None:
+    """The line that writes the register stands below the one that reads it, and comes first if ``first`` is 1."""
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor, first: cutlass.Int32):
+        t, _, _ = cute.arch.thread_idx()
+        held = cute.make_rmem_tensor(1, cutlass.Float32)
+        total = cutlass.Float32(0)
+        for k in cutlass.range(4):
+            if k >= first:
+                total += held[0]
+            held[0] = x[k]
+        y[t] = total
+
+    @cute.jit
+    def host(x: cute.Tensor, y: cute.Tensor, first: cutlass.Int32):
+        kernel(x, y, first).launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+    host(numbers(64), numbers(32), 0 if bug else 1)
+
+
 @pair(RULE, "y[t] = x[where[0] & 63]")
 def an_index_that_is_not_written(bug: bool) -> None:
     @cute.kernel

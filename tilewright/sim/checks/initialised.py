@@ -1,8 +1,12 @@
-"""Which fragments of a kernel may be read before they are written: those that the regions do not prove otherwise.
+"""Which fragments of a kernel may be read before they are written, and which surely are: from what its regions prove.
 
 From top to bottom the registers of each fragment that are surely written are known; a read of others makes the fragment
 *maybe_unwritten*, and only maybe_unwritten ones are watched while the kernel runs. Invariant: in every run, a read of a
 fragment that is not *maybe_unwritten* finds its registers written.
+
+The same way through the kernel with the registers that *some* path has written gives the *never_written* fragments:
+those with a read above which nothing writes the register. Such a read is a mistake where it is executed, unless a later
+line of a loop's body has written the register in an earlier iteration; so these few are watched by default as well.
 """
 
 from __future__ import annotations
@@ -19,33 +23,49 @@ Written = dict[Value, frozenset[int]]
 def maybe_unwritten(function: Function) -> set[Op]:
     """The ``frag.alloc`` ops whose registers may be read before they are written."""
     found: set[Op] = set()
-    _follow(function.body, {}, found)
+    _follow(function.body, {}, found, sure=True)
     return found
 
 
-def _follow(block: Block, written: Written, found: set[Op]) -> Written:
-    """The cells that are surely written after a block, given those before it."""
+def never_written(function: Function) -> set[Op]:
+    """The ``frag.alloc`` ops of which a register is read that no op above the read writes, on any path."""
+    found: set[Op] = set()
+    _follow(function.body, {}, found, sure=False)
+    return found
+
+
+def _follow(block: Block, written: Written, found: set[Op], sure: bool) -> Written:
+    """The registers that are written after a block, given those before it: on all paths (``sure``), or on some."""
     for op in block.ops:
         if op.opcode == "if":
-            # Written after a branch is what both arms write; an arm without an else writes nothing.
-            arms = [_follow(region, dict(written), found) for region in op.regions]
-            written = {v: arms[0][v] & arms[1].get(v, frozenset()) for v in arms[0]}
+            # Surely written after a branch is what both arms write; an arm without an else writes nothing.
+            arms = [_follow(region, dict(written), found, sure) for region in op.regions]
+            written = _in_both(*arms) if sure else _in_either(*arms)
         elif op.opcode == "for":
             # A loop that may run no iteration is not sure to write anything.
-            after = _follow(op.regions[0], dict(written), found)
-            written = after if _turns(op) else written
+            after = _follow(op.regions[0], dict(written), found, sure)
+            written = after if not sure or _turns(op) else written
         elif op.opcode == "while":
             # The condition of a while loop is evaluated at least once, its body possibly never.
-            written = _follow(op.regions[0], written, found)
-            _follow(op.regions[1], dict(written), found)
+            written = _follow(op.regions[0], written, found, sure)
+            after = _follow(op.regions[1], dict(written), found, sure)
+            written = written if sure else after
         else:
-            reads, writes = touched(op)
+            reads, writes = touched(op) if sure else possibly_touched(op, written)
             for value, needed in reads:
                 if value.op is not None and not needed <= written.get(value, frozenset()):
                     found.add(value.op)
             for value, given in writes:
                 written[value] = written.get(value, frozenset()) | given
     return written
+
+
+def _in_both(one: Written, other: Written) -> Written:
+    return {v: one[v] & other.get(v, frozenset()) for v in one}
+
+
+def _in_either(one: Written, other: Written) -> Written:
+    return {v: one.get(v, frozenset()) | other.get(v, frozenset()) for v in {**one, **other}}
 
 
 def _turns(op: Op) -> bool:
@@ -83,6 +103,26 @@ def touched(op: Op) -> tuple[Touches, Touches]:
             return touched, []
         return [], [] if op.attrs.get("predicated") else touched
     return [(v, _all(v)) for v in fragments], []
+
+
+def possibly_touched(op: Op, written: Written) -> tuple[Touches, Touches]:
+    """The registers that an op surely reads, and those that it may write, where ``written`` may be written before."""
+    fragments = [(v, _all(v)) for v in op.operands if isinstance(v.type, FragType)]
+    if op.opcode == "frag.load" and len(op.operands) > 1:  # it reads one of them
+        return [(v, every) for v, every in fragments if not written.get(v)], []
+    if op.opcode == "frag.store" and len(op.operands) > 2:  # it writes one of them
+        return [], fragments
+    if op.opcode != "call":
+        return touched(op)
+    atom = op.attrs["atom"]
+    if atom.multiplies:
+        reads, writes = _product(op)
+        decided = len(op.operands) < 4 or isinstance(op.operands[3], Constant)  # whether it adds to D
+        return (reads if decided else [r for r in reads if r[0] is not op.operands[0]]), writes + fragments[:1]
+    if atom.copies and "registers" in op.attrs and "source_registers" not in op.attrs:
+        named = [(op.operands[0], frozenset(r for group in op.attrs["registers"] for r in group))]
+        return (named, []) if op.attrs.get("store") else ([], named)
+    return [], fragments
 
 
 def _product(op: Op) -> tuple[Touches, Touches]:

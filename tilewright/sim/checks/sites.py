@@ -17,7 +17,7 @@ from tilewright.ir.types import MemSpace, PtrType, VecType
 from tilewright.sim.access import WIDEST
 from tilewright.sim.access import VectorAccess as Width
 from tilewright.sim.checks.guarded_waits import guarded_waits
-from tilewright.sim.checks.initialised import maybe_unwritten
+from tilewright.sim.checks.initialised import maybe_unwritten, never_written
 from tilewright.sim.checks.kinds import SIGNED, may_overflow, polling_loops, polling_reads
 from tilewright.sim.checks.shadow import site_of
 from tilewright.sim.program import Program
@@ -196,6 +196,7 @@ class KernelFacts:
         self.results_used = {op for op in self.calls if op.results and op.result in used}
         self.allocations = [op for op in ops if op.opcode == "smem.alloc"]
         self.maybe_unwritten = maybe_unwritten(function)  # fragments that may be read before they are written
+        self.never_written = never_written(function) if self.maybe_unwritten else set()  # those that surely are
         shuffles = any(op.attrs["atom"].shuffles for op in self.calls)
         # Whether it has shared memory or registers that may be read before they are written.
         self.may_read_unwritten = bool(self.allocations or self.maybe_unwritten or shuffles)

@@ -52,11 +52,14 @@ class Uninitialised(RegisterOrigins):
         super().begin(launch)
         self.names, self.maybe_unwritten = known.shared_names, known.maybe_unwritten
         if not self.thorough:
-            # Invariant: no register is undefined before the first read of shared memory that was never written, and at
-            # that read all registers are followed from then on, beginning with the op itself.
+            # Invariant: no register is undefined before the first read of shared memory that was never written, unless
+            # something reads registers that are never written. At that read all registers are followed from then on,
+            # beginning with the op itself.
             self.arrays.held.clear()
-            self.maybe_unwritten, self.asleep = set(), frozenset({"executed", "flow", "land"})
-        read = known.may_read_unwritten if self.thorough else known.allocations
+            self.maybe_unwritten = known.never_written
+            if not known.never_written:
+                self.asleep = frozenset({"executed", "flow", "land"})
+        read = known.may_read_unwritten if self.thorough else known.allocations or known.never_written
         concerned = self.arrays or read or known.tensor_memory
         if launch.events is not None and not concerned:
             launch.events.dismiss([self])
