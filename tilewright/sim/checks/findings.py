@@ -35,6 +35,11 @@ class Party:
         return self.op.loc if self.op is not None else self.at
 
 
+def key_of(rule: str, *places: Location | int) -> tuple[str, ...]:
+    """:attr:`Finding.key` of parties at these lines (the id of an op that has none)."""
+    return rule, *sorted(map(str, places))
+
+
 @dataclass
 class Finding(Shown):
     """Attributes:
@@ -65,9 +70,9 @@ class Finding(Shown):
     early: bool = False
 
     @property
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[str, ...]:
         """The rule and the Python lines, in any order: findings of one key are one."""
-        return self.rule, *sorted(str(p.location or id(p.op)) for p in self.parties)
+        return key_of(self.rule, *(p.location or id(p.op) for p in self.parties))
 
     def __str__(self) -> str:
         lines = [f"{self.rule}: {self.what}", *map(str, self.parties)]

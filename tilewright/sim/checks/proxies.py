@@ -20,7 +20,7 @@ from tilewright.ir.lanes import Array
 from tilewright.ir.target import WARP, WARPGROUP_WARPS
 from tilewright.sim.checks.actors import actor_in_wave, lanes_of
 from tilewright.sim.checks.checker import SharedChecker
-from tilewright.sim.checks.findings import Finding, Party
+from tilewright.sim.checks.findings import Finding, Party, key_of
 from tilewright.sim.checks.order import acting_warps
 from tilewright.sim.checks.places import flat_offsets, shared_memory
 from tilewright.sim.checks.sites import kernel_facts
@@ -314,6 +314,10 @@ class Proxies(SharedChecker):
         self, group: Group, op: Op, effect: Effect, row: int, lane: int, number: int, cell: int, does: str, verdict: str
     ) -> None:
         """The finding: what the agent touches, who wrote it, and why no fence counts (``verdict``)."""
+        writer = self.ops[number]
+        key = key_of(RULE, op.loc or id(op), (writer and writer.loc) or id(writer))
+        if self.findings.counted(key):  # where a fence is missing, each thread that wrote has one
+            return
         wave = group.wave
         atom = op.attrs["atom"]
         agent = "wgmma" if atom.accesses[-1].agent == "wgmma" else "TMA"
@@ -342,10 +346,11 @@ class Proxies(SharedChecker):
                     Party(
                         "issued", op, actor_in_wave(wave, issuer, None if effect.lane is None else effect.lane % WARP)
                     ),
-                    Party("after a write", self.ops[number], actor_in_wave(wave, lane // WARP, lane % WARP)),
+                    Party("after a write", writer, actor_in_wave(wave, lane // WARP, lane % WARP)),
                 ],
                 shared_memory((cell << self.shift) % wave.shared.stride, 1 << self.shift, self.names),
                 why,
                 fix,
-            )
+            ),
+            key,
         )
