@@ -4,6 +4,7 @@ part of the check for uninitialised values that follows the ops of a kernel. Wha
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -203,49 +204,49 @@ class RegisterOrigins(FromArrays):
         for value, origins in zip(op.operands, found, strict=True):
             if value.type == BOOL:
                 self._report("branch", group, op, origins)
-        # The copy runs on booleans, which have no origin: all that is undefined afterwards gets this one.
+        # Booleans have no origin: all that is undefined behind the copy gets this one.
         origin = joined_max([pending]) or joined_max(found) or self._origin(op)
-        memory = self.memory_of(group)
-
-        def places(pointer: Any, count: int, mask: Any) -> Array | None:
-            if not isinstance(pointer.buf, SharedBuffer):
-                return None
-            off = np.broadcast_to(np.asarray(pointer.off, np.int64), (group.lanes_count,))
-            at = flat_offsets(pointer.buf, group, off if mask is None else off[mask], mask)
-            size = count * pointer.elem.bytes
-            cells = (at[:, None] >> self.shift) + np.arange(max(1, size >> self.shift))
-            return cells.reshape(cells.shape[0], count, -1)  # (lanes, elements, cells of an element)
-
-        def read(pointer: Any, count: int, mask: Any) -> Array:
-            result = np.zeros((group.lanes_count, count), bool)
-            if self.arrays and not isinstance(pointer.buf, SharedBuffer):
-                off = np.broadcast_to(np.asarray(pointer.off, np.int64), (group.lanes_count,))
-                off = off if mask is None else off[mask]
-                result[lanes_of(group, mask)] = self.arrays.at(pointer.buf, off, count, pointer.elem.bytes)
-            cells = places(pointer, count, mask)
-            if cells is not None:
-                result[lanes_of(group, mask)] = (memory[cells] != 0).any(2)
-            return result
-
-        def write(pointer: Any, bad: Array, mask: Any) -> None:
-            cells = places(pointer, bad.shape[1], mask)
-            mine = bad if mask is None else bad[mask]
-            if cells is not None:
-                memory[cells] = np.where(mine, origin, 0)[..., None]
-                self.shared_is_dirty(group)
-            elif mine.any():
-                every = np.zeros(group.lanes_count, ORIGIN)
-                every[lanes_of(group, mask)] = np.where(mine.any(1), origin, 0)
-                self._report("result", group, op, every)
-
-        values = [self._value(group, v) for v in op.operands]
-        after = run_copy(ShadowLanes(group, read, write), op, values, found)
-        for value, bad in zip(op.results, after, strict=False):
+        lanes = ShadowLanes(group, partial(self._undefined_at, group), partial(self._mark, group, op, origin))
+        after = run_copy(lanes, op, [self._value(group, v) for v in op.operands], found)
+        results, operands = after[: len(op.results)], after[len(op.results) :]
+        for value, bad in zip(op.results, results, strict=True):
             registers.put(group, self.slots[value], np.where(bad, ORIGIN(origin), ORIGIN(0)) if bad.any() else None)
-        for value, bad, old in zip(op.operands, after[len(op.results) :], found, strict=True):
+        for value, bad, old in zip(op.operands, operands, found, strict=True):
             if isinstance(value.type, FragType) and bad.size and (bad.any() or old is not None):
                 fresh = None if pending is None else np.asarray(pending.reshape(pending.shape[0], -1).any(1))
                 self._write(registers, group, value, bad, old, origin, fresh=fresh)
+
+    def _undefined_at(self, group: Group, pointer: Any, count: int, mask: Array | None) -> Array:
+        """``[L, count]`` which of the elements at a pointer are undefined, False in lanes that rest."""
+        result = np.zeros((group.lanes_count, count), bool)
+        lanes = lanes_of(group, mask)
+        if isinstance(pointer.buf, SharedBuffer):
+            cells = self._cells_at(group, pointer, count, mask)
+            result[lanes] = (self.memory_of(group)[cells] != 0).any(2)
+        elif self.arrays:
+            off = np.broadcast_to(np.asarray(pointer.off, np.int64), (group.lanes_count,))[lanes]
+            result[lanes] = self.arrays.at(pointer.buf, off, count, pointer.elem.bytes)
+        return result
+
+    def _mark(self, group: Group, op: Op, origin: int, pointer: Any, bad: Array, mask: Array | None) -> None:
+        """The elements at a pointer become undefined where ``bad [L, elements]`` says so, and defined elsewhere. What
+        leaves the block is a result."""
+        lanes = lanes_of(group, mask)
+        if isinstance(pointer.buf, SharedBuffer):
+            cells = self._cells_at(group, pointer, bad.shape[1], mask)
+            self.memory_of(group)[cells] = np.where(bad[lanes], origin, 0)[..., None]
+            self.shared_is_dirty(group)
+        elif bad[lanes].any():
+            every = np.zeros(group.lanes_count, ORIGIN)
+            every[lanes] = np.where(bad[lanes].any(1), origin, 0)
+            self._report("result", group, op, every)
+
+    def _cells_at(self, group: Group, pointer: Any, count: int, mask: Array | None) -> Array:
+        """``[active lanes, count, cells of an element]``: those of ``count`` elements at a pointer to shared memory."""
+        off = np.broadcast_to(np.asarray(pointer.off, np.int64), (group.lanes_count,))
+        at = flat_offsets(pointer.buf, group, off if mask is None else off[mask], mask)
+        cells = (at[:, None] >> self.shift) + np.arange(max(1, count * pointer.elem.bytes >> self.shift))
+        return cells.reshape(cells.shape[0], count, -1)
 
     def _fills(self, registers: Registers, group: Group, op: Op, found: list[Origins]) -> bool:
         """Whether a copy brings defined values to registers of all lanes. Invariant: then running it on the origins

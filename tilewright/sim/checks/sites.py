@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from tilewright.ir.core import Constant, Function, Op, Value
-from tilewright.ir.effects import SCOPES, Access
+from tilewright.ir.effects import SCOPES, Access, Ordering
 from tilewright.ir.lanes import Array
 from tilewright.ir.passes.written import SHARED_SPACES as SHARED_SPACES
 from tilewright.ir.passes.written import origin as origin
@@ -18,7 +19,7 @@ from tilewright.sim.access import WIDEST
 from tilewright.sim.access import VectorAccess as Width
 from tilewright.sim.checks.guarded_waits import guarded_waits
 from tilewright.sim.checks.initialised import maybe_unwritten, never_written
-from tilewright.sim.checks.kinds import SIGNED, may_overflow, polling_loops, polling_reads
+from tilewright.sim.checks.kinds import SIGNED, PollingLoop, may_overflow, polling_loops, polling_reads
 from tilewright.sim.checks.shadow import site_of
 from tilewright.sim.program import Program
 from tilewright.sim.shared_names import SharedNames
@@ -162,63 +163,149 @@ def written_by_threads(function: Function) -> set[int]:
 
 
 class KernelFacts:
-    """The ops of a kernel that the checks look at. ``calls``: its instructions."""
+    """What the checks ask of a kernel, whatever it is launched with; each fact is found when it is first asked for."""
 
     def __init__(self, function: Function, shared_names: SharedNames) -> None:
-        self.shared_names = shared_names
-        ops = list(function.walk())
-        self.function = function
-        self.calls = [op for op in ops if op.opcode == "call"]
-        orders = [order for op in ops if op.opcode == "call" for order in op.attrs["atom"].orders]
-        self.agents = {o.agent: o.scope == "warp" for o in orders if o.agent and o.through in ("group", "mbarrier")}
-        # Agents that only mbarriers are told of: no wait counts their groups, so each arrival may close one.
-        self.without_groups = set(self.agents) - {o.agent for o in orders if o.through == "group"}
-        self.mbarriers = any(o.through == "mbarrier" for o in orders)
-        self.tensor_memory = any(MemSpace.TMEM in a.spaces for op in self.calls for a in op.attrs["atom"].accesses)
-        # The columns of tensor memory that a block has at once, as far as numbers in the program say: the least of it.
-        counts = [op.operands[1] for op in self.calls if op.attrs["atom"].name == "tcgen05.alloc"]
-        self.columns = max([int(n.value) for n in counts if isinstance(n, Constant)], default=0)
-        # Whether asynchronous copies count their bytes at mbarriers, which hand stages of memory on.
-        self.staged = any(o.through == "mbarrier" and o.agent for o in orders) or any(
-            a.role == "mbarrier" and a.agent for op in self.calls for a in op.attrs["atom"].accesses
-        )
-        self.remote = any(
-            op.attrs["atom"].name in ("mapa", "st.async") or getattr(op.attrs["atom"], "remote", False)
-            for op in self.calls
-        )  # whether blocks reach into each other's shared memory
-        self.granules = {shared: granule(function, shared) for shared in (True, False)}
-        self.written = written(function)
-        self.by_threads, self.by_async_proxy = written_by_threads(function), of_async_proxy(function)
-        # Calls of mbarrier.try_wait whose result is unused: what follows is not ordered by it.
-        used = {operand for op in ops for operand in op.operands}
-        tests = [op for op in self.calls if any(order.where_true for order in op.attrs["atom"].orders)]
-        self.results_unused = {op for op in tests if op.result not in used}
-        self.results_used = {op for op in self.calls if op.results and op.result in used}
-        self.allocations = [op for op in ops if op.opcode == "smem.alloc"]
-        self.maybe_unwritten = maybe_unwritten(function)  # fragments that may be read before they are written
-        self.never_written = never_written(function) if self.maybe_unwritten else set()  # those that surely are
-        shuffles = any(op.attrs["atom"].shuffles for op in self.calls)
-        # Whether it has shared memory or registers that may be read before they are written.
-        self.may_read_unwritten = bool(self.allocations or self.maybe_unwritten or shuffles)
-        self.least_shared_element = min(
-            [self.granules[True]]
-            + [
-                v.type.elem.bytes
-                for op in ops
-                for v in (*op.operands, *op.results)
-                if isinstance(v.type, PtrType) and v.type.space in SHARED_SPACES
-            ]
-        )
-        self.within = {op: op.attrs["within"] for op in ops if "within" in op.attrs}  # coordinates to stay in extents
-        self.polling_reads = polling_reads(ops)  # what a block waits for others with
-        self.guarded_waits = guarded_waits(function)  # by the answers of which try_wait
-        self.polling_loops = polling_loops(ops)  # loops of which it is known what they wait for
-        self.arithmetic = {op for op in ops if op.opcode in ("cast", "shl", "shr", *SIGNED) and may_overflow(op)}
+        self.function, self.shared_names = function, shared_names
+        self.ops = list(function.walk())
+        self.calls = [op for op in self.ops if op.opcode == "call"]
+        self.atoms = [op.attrs["atom"] for op in self.calls]
         self.sites = Sites()
-        begins = [op for op in self.calls if op.attrs["atom"].grid_dependency]  # and waits for the kernel before it
-        # Where it lets the next kernel of its stream begin.
-        self.early_launches = [op for op in begins if op.attrs["atom"].action == "launch_dependents"]
         self.missing_fences: dict[Op, Op] | None = None  # of wgmma; found when it is first checked
+
+    # -- what orders its accesses --------------------------------------------------------------------------------------
+
+    @cached_property
+    def orders(self) -> list[Ordering]:
+        return [order for atom in self.atoms for order in atom.orders]
+
+    @cached_property
+    def agents(self) -> dict[str, bool]:
+        """The asynchronous units whose work is waited for; of each whether it works for whole warps."""
+        return {o.agent: o.scope == "warp" for o in self.orders if o.agent and o.through in ("group", "mbarrier")}
+
+    @cached_property
+    def without_groups(self) -> set[str]:
+        """Agents that only mbarriers tell of: no wait counts their groups, so each arrival may close one."""
+        return set(self.agents) - {o.agent for o in self.orders if o.through == "group"}
+
+    @cached_property
+    def mbarriers(self) -> bool:
+        return any(o.through == "mbarrier" for o in self.orders)
+
+    @cached_property
+    def staged(self) -> bool:
+        """Whether asynchronous copies count their bytes at mbarriers, which hand stages of memory on."""
+        arrive = any(o.through == "mbarrier" and o.agent for o in self.orders)
+        return arrive or any(a.role == "mbarrier" and a.agent for atom in self.atoms for a in atom.accesses)
+
+    @cached_property
+    def results_unused(self) -> set[Op]:
+        """Calls of mbarrier.try_wait whose result is unused: what follows is not ordered by it."""
+        tests = [op for op in self.calls if any(order.where_true for order in op.attrs["atom"].orders)]
+        return {op for op in tests if op.result not in self._used}
+
+    @cached_property
+    def results_used(self) -> set[Op]:
+        """Calls whose first result is used."""
+        return {op for op in self.calls if op.results and op.result in self._used}
+
+    @cached_property
+    def _used(self) -> set[Value]:
+        return {operand for op in self.ops for operand in op.operands}
+
+    @cached_property
+    def polling_reads(self) -> set[Op]:
+        """What a block waits for others with."""
+        return polling_reads(self.ops)
+
+    @cached_property
+    def polling_loops(self) -> dict[Op, PollingLoop]:
+        """Loops of which it is known what they wait for."""
+        return polling_loops(self.ops)
+
+    @cached_property
+    def guarded_waits(self) -> dict[Op, frozenset[Op]]:
+        """The waits that are decided by the answers of try_wait, each with those."""
+        return guarded_waits(self.function)
+
+    @cached_property
+    def early_launches(self) -> list[Op]:
+        """Where it lets the next kernel of its stream begin."""
+        return [op for op in self.calls if op.attrs["atom"].grid_dependency == "launch_dependents"]
+
+    # -- memory --------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def granules(self) -> dict[bool, int]:
+        """The bytes that accesses to shared memory (True), and to global memory (False), never divide."""
+        return {shared: granule(self.function, shared) for shared in (True, False)}
+
+    @cached_property
+    def least_shared_element(self) -> int:
+        """The bytes of the smallest element in shared memory that the program names."""
+        types = [v.type for op in self.ops for v in (*op.operands, *op.results)]
+        shared = [t.elem.bytes for t in types if isinstance(t, PtrType) and t.space in SHARED_SPACES]
+        return min([self.granules[True], *shared])
+
+    @cached_property
+    def remote(self) -> bool:
+        """Whether blocks reach into each other's shared memory."""
+        return any(atom.name in ("mapa", "st.async") or getattr(atom, "remote", False) for atom in self.atoms)
+
+    @cached_property
+    def written(self) -> set[int] | None:
+        return written(self.function)
+
+    @cached_property
+    def by_threads(self) -> set[int]:
+        return written_by_threads(self.function)
+
+    @cached_property
+    def by_async_proxy(self) -> set[int]:
+        return of_async_proxy(self.function)
+
+    @cached_property
+    def tensor_memory(self) -> bool:
+        return any(MemSpace.TMEM in a.spaces for atom in self.atoms for a in atom.accesses)
+
+    @cached_property
+    def columns(self) -> int:
+        """The columns of tensor memory that a block has at once, as far as numbers in the program say: the least of
+        it."""
+        counts = [op.operands[1] for op in self.calls if op.attrs["atom"].name == "tcgen05.alloc"]
+        return max([int(n.value) for n in counts if isinstance(n, Constant)], default=0)
+
+    # -- values --------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def allocations(self) -> list[Op]:
+        return [op for op in self.ops if op.opcode == "smem.alloc"]
+
+    @cached_property
+    def maybe_unwritten(self) -> set[Op]:
+        """Fragments that may be read before they are written."""
+        return maybe_unwritten(self.function)
+
+    @cached_property
+    def never_written(self) -> set[Op]:
+        """Those of ``maybe_unwritten`` of which a register is read that no op above writes, on any path."""
+        return never_written(self.function) if self.maybe_unwritten else set()
+
+    @cached_property
+    def may_read_unwritten(self) -> bool:
+        """Whether it has shared memory or registers that may be read before they are written."""
+        return bool(self.allocations or self.maybe_unwritten or any(atom.shuffles for atom in self.atoms))
+
+    @cached_property
+    def within(self) -> dict[Op, Any]:
+        """Coordinates that have to stay within extents."""
+        return {op: op.attrs["within"] for op in self.ops if "within" in op.attrs}
+
+    @cached_property
+    def arithmetic(self) -> set[Op]:
+        """Arithmetic that may overflow."""
+        return {op for op in self.ops if op.opcode in ("cast", "shl", "shr", *SIGNED) and may_overflow(op)}
 
 
 def kernel_facts(program: Program) -> KernelFacts:
