@@ -17,7 +17,7 @@ from tilewright._mlir.dialects import llvm
 from tilewright.atoms.matrix_descriptor import TCGEN05, MatrixDescriptor
 from tilewright.cute.nvgpu import tcgen05
 from tilewright.cute.runtime import from_dlpack
-from tilewright.errors import SimulationError
+from tilewright.errors import ConstraintError, SimulationError
 
 HIGH = MatrixDescriptor(1, 64, "SW128", 0, TCGEN05).word >> 32
 LOW = 1 << 16
@@ -211,3 +211,17 @@ def one_launch(kernel: Any) -> Any:
         kernel(y).launch(grid=(1, 1, 1), block=(128, 1, 1))
 
     return host
+
+
+@pytest.mark.parametrize("kind", ["pred", "b8"])
+def test_registers_of_the_function_have_16_bits_and_more(kind: str) -> None:
+    @cute.kernel
+    def kernel():
+        emit(f".reg .{kind} x;")
+
+    @cute.jit
+    def run():
+        kernel().launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+    with pytest.raises(ConstraintError, match=rf"\.{kind} x for the whole function .* 16, 32, 64 bits"):
+        cute.compile(run)

@@ -18,7 +18,7 @@ from tilewright.lang.device.ptx_instructions import same_number
 from tilewright.lang.tensors.pointer import Pointer
 
 if TYPE_CHECKING:
-    from tilewright.lang.device.ptx_memory import Text
+    from tilewright.lang.device.ptx_registers import PtxRegisters
 
 _LOAD = re.compile(
     r"cp\.async\.bulk\.shared::(?:cta|cluster)\.global\.mbarrier::complete_tx::bytes"
@@ -31,71 +31,71 @@ _STORE = re.compile(
 _TO_BLOCK = "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes"
 
 
-def follows(statement: Statement, text: Text) -> bool:
+def follows(statement: Statement, regs: PtxRegisters) -> bool:
     """Whether the statement can be emitted as a bulk copy: its addresses were made from pointers of the program."""
-    return _emitter(statement, text) is not None
+    return _emitter(statement, regs) is not None
 
 
-def emit(statement: Statement, text: Text) -> None:
+def emit(statement: Statement, regs: PtxRegisters) -> None:
     """Emit a statement that is followed."""
-    found = _emitter(statement, text)
+    found = _emitter(statement, regs)
     assert found is not None
     found()
 
 
-def _emitter(statement: Statement, text: Text) -> Callable[[], None] | None:
+def _emitter(statement: Statement, regs: PtxRegisters) -> Callable[[], None] | None:
     """A function that emits the statement as a bulk copy; None for one that is not followed."""
     operands = statement.operands
-    size = text.constant(operands[2]) if len(operands) > 2 else None
+    size = regs.constant(operands[2]) if len(operands) > 2 else None
     if size is None:
         return None
     if (found := _LOAD.fullmatch(statement.opcode)) is not None:
-        return _load(text, operands, size, *map(bool, found.groups()))
+        return _load(regs, operands, size, *map(bool, found.groups()))
     if (found := _STORE.fullmatch(statement.opcode)) is not None:
         reduces = statement.opcode.startswith("cp.reduce")
-        return _store(text, operands, size, bool(found[1]), found[2], found[3]) if reduces is bool(found[2]) else None
+        return _store(regs, operands, size, bool(found[1]), found[2], found[3]) if reduces is bool(found[2]) else None
     if statement.opcode == _TO_BLOCK and len(operands) == 4:
-        return _to_block(text, operands, size)
+        return _to_block(regs, operands, size)
     return None
 
 
 def _load(
-    text: Text, operands: tuple[Operand, ...], size: int, multicast: bool, hint: bool
+    regs: PtxRegisters, operands: tuple[Operand, ...], size: int, multicast: bool, hint: bool
 ) -> Callable[[], None] | None:
-    if len(operands) != 4 + multicast + hint or not text.reaches(operands[1], "global"):
+    if len(operands) != 4 + multicast + hint or not regs.reaches(operands[1], "global"):
         return None
-    target, barrier = text.shared_place(operands[0]), text.shared_place(operands[3])
+    target, barrier = regs.shared_place(operands[0]), regs.shared_place(operands[3])
     if target is None or barrier is None or target[1] is not None or barrier[1] is not None:
         return None  # only what lies in the own block, or in several at the same place
     to, at = target[0], barrier[0]
 
     def emitted() -> None:
         shared = [place_operand(at, "mbarrier", I64, 8)]
-        shared += [text.number(operands[4], I16)] * multicast + [text.number(operands[-1], I64)] * hint
-        _call(BulkLoad(U8.width, hint, multicast), shared, to, text.place(operands[1], U8, "global", ALIGNMENT), size)
+        shared += [regs.number(operands[4], I16)] * multicast + [regs.number(operands[-1], I64)] * hint
+        _call(BulkLoad(U8.width, hint, multicast), shared, to, regs.place(operands[1], U8, "global", ALIGNMENT), size)
 
     return emitted
 
 
 def _store(
-    text: Text, operands: tuple[Operand, ...], size: int, hint: bool, reduction: str | None, written: str | None
+    regs: PtxRegisters, operands: tuple[Operand, ...], size: int, hint: bool, reduction: str | None, written: str | None
 ) -> Callable[[], None] | None:
     element = U8 if reduction is None else reduction_element(reduction, written or "")
-    known = text.reaches(operands[0], "global") and text.reaches(operands[1], "shared::cta")
+    known = regs.reaches(operands[0], "global") and regs.reaches(operands[1], "shared::cta")
     if len(operands) != 3 + hint or not known or element is None:
         return None
 
     def emitted() -> None:
-        to, of = (text.place(operands[i], element, space, ALIGNMENT) for i, space in enumerate(("global", "shared")))
+        to, of = (regs.place(operands[i], element, space, ALIGNMENT) for i, space in enumerate(("global", "shared")))
         store = BulkStore(element.width, hint, reduction or "", element if reduction else None)
-        _call(store, [text.number(operands[3], I64)] if hint else [], to, of, size)
+        _call(store, [regs.number(operands[3], I64)] if hint else [], to, of, size)
 
     return emitted
 
 
-def _to_block(text: Text, operands: tuple[Operand, ...], size: int) -> Callable[[], None] | None:
-    target, barrier = text.shared_place(operands[0]), text.shared_place(operands[3])
-    if target is None or barrier is None or not text.reaches(operands[1], "shared::cta"):
+def _to_block(regs: PtxRegisters, operands: tuple[Operand, ...], size: int) -> Callable[[], None] | None:
+    target, barrier = regs.shared_place(operands[0]), regs.shared_place(operands[3])
+    if target is None or barrier is None or not regs.reaches(operands[1], "shared::cta"):
         return None
     (to, rank), (at, other) = target, barrier
     if rank is None or other is None or not same_number(rank, other):
@@ -103,7 +103,7 @@ def _to_block(text: Text, operands: tuple[Operand, ...], size: int) -> Callable[
 
     def emitted() -> None:
         shared = [place_operand(at, "mbarrier", I64, 8), Builder.current().cast(rank, I32)]
-        _call(BulkToBlock(U8.width), shared, to, text.place(operands[1], U8, "shared::cta", ALIGNMENT), size)
+        _call(BulkToBlock(U8.width), shared, to, regs.place(operands[1], U8, "shared::cta", ALIGNMENT), size)
 
     return emitted
 

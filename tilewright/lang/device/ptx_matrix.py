@@ -22,21 +22,21 @@ from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import Layout, size
 
 if TYPE_CHECKING:
-    from tilewright.lang.device.ptx_memory import Text
+    from tilewright.lang.device.ptx_registers import PtxRegisters
 
 _MATRIX = re.compile(r"(ld|st)matrix\.sync\.aligned\.m8n8\.x([124])(\.trans)?(?:\.shared(?:::cta)?)?\.b16")
 ROW = 16
 """Bytes of a row of a matrix of ``ldmatrix``, and the alignment of its address."""
 
 
-def follows(statement: Statement, text: Text) -> bool:
+def follows(statement: Statement, regs: PtxRegisters) -> bool:
     """Whether the statement can be emitted as an instruction: no guard, since all lanes of the warp execute it."""
-    return not statement.guard and _emitter(statement, text) is not None
+    return not statement.guard and _emitter(statement, regs) is not None
 
 
-def emit(statement: Statement, text: Text) -> None:
+def emit(statement: Statement, regs: PtxRegisters) -> None:
     """Emit a statement that is followed."""
-    found = _emitter(statement, text)
+    found = _emitter(statement, regs)
     assert found is not None
     found()
 
@@ -46,15 +46,15 @@ def is_matrix(opcode: str) -> bool:
     return opcode.startswith(("ldmatrix.", "stmatrix.", "mma.sync."))
 
 
-def _emitter(statement: Statement, text: Text) -> Callable[[], None] | None:
+def _emitter(statement: Statement, regs: PtxRegisters) -> Callable[[], None] | None:
     if (found := _MATRIX.fullmatch(statement.opcode)) is not None:
-        return _copy(text, statement.operands, found[1] == "ld", int(found[2]), found[3] is not None)
+        return _copy(regs, statement.operands, found[1] == "ld", int(found[2]), found[3] is not None)
     atom = _BY_MNEMONIC.get(statement.opcode)
-    return None if atom is None else _product(text, statement.operands, atom)
+    return None if atom is None else _product(regs, statement.operands, atom)
 
 
 def _copy(
-    text: Text, operands: tuple[Operand, ...], loads: bool, matrices: int, transpose: bool
+    regs: PtxRegisters, operands: tuple[Operand, ...], loads: bool, matrices: int, transpose: bool
 ) -> Callable[[], None] | None:
     if len(operands) != 2:
         return None
@@ -62,22 +62,22 @@ def _copy(
     if len(words) != matrices:
         name = "ldmatrix" if loads else "stmatrix"
         raise ConstraintError(f"inline PTX: {name} of x{matrices} takes {matrices} registers, not {len(words)}")
-    known = all(map(text.declares, words)) if loads else True
-    if not known or not text.reaches(row, "shared::cta"):
+    known = all(map(regs.declares, words)) if loads else True
+    if not known or not regs.reaches(row, "shared::cta"):
         return None
 
     def emitted() -> None:
         fragment = make_rmem_tensor(2 * matrices, Uint16)  # 16-bit cells, two for each 32-bit register
         cells = recast_tensor(fragment, Uint32)
-        place = text.place(row, U16, "shared", ROW)
+        place = regs.place(row, U16, "shared", ROW)
         if not loads:
-            _put(text, cells, words, U32)
+            _put(regs, cells, words, U32)
         atom: Any = LdMatrix(matrices, transpose) if loads else StMatrix(matrices, transpose)
         chosen = (tuple(range(2 * matrices)),)
         values = [fragment.engine.frag, place.value()]
         Builder.current().call(atom, values, registers=chosen, store=not loads, predicated=False)
         if loads:
-            _take(text, cells, words)
+            _take(regs, cells, words)
 
     return emitted
 
@@ -85,7 +85,7 @@ def _copy(
 _BY_MNEMONIC = {atom.mnemonic(): atom for atom in MMA_SYNC.values() if type(atom) is MmaSync and atom.sm != 70}
 
 
-def _product(text: Text, operands: tuple[Operand, ...], atom: MmaSync) -> Callable[[], None] | None:
+def _product(regs: PtxRegisters, operands: tuple[Operand, ...], atom: MmaSync) -> Callable[[], None] | None:
     kinds = (atom.type_d, atom.type_a, atom.type_b, atom.type_d)
     layouts = (atom.layout_c, atom.layout_a, atom.layout_b, atom.layout_c)
     counts = [registers(kind, size(tv[1])) for kind, tv in zip(kinds, layouts, strict=True)]
@@ -96,7 +96,7 @@ def _product(text: Text, operands: tuple[Operand, ...], atom: MmaSync) -> Callab
         raise ConstraintError(
             f"inline PTX: {atom.mnemonic()} takes D, A, B and C in {wanted} registers, not operands of {given}"
         )
-    if not all(map(text.declares, words[0])):
+    if not all(map(regs.declares, words[0])):
         return None
 
     def emitted() -> None:
@@ -104,7 +104,7 @@ def _product(text: Text, operands: tuple[Operand, ...], atom: MmaSync) -> Callab
         for kind, tv, given in zip(kinds[1:], layouts[1:], words[1:], strict=True):
             fragment = make_rmem_tensor(size(tv[1]), class_of(kind))
             register = U64 if kind.width == 64 else U32
-            _put(text, _as_registers(fragment, kind), given, register)
+            _put(regs, _as_registers(fragment, kind), given, register)
             fragments.append((fragment, Layout((size(tv[1]), 1, 1))))
         (a, of_a), (b, of_b), (d, of_d) = fragments
         attrs: dict[str, Any] = {
@@ -116,7 +116,7 @@ def _product(text: Text, operands: tuple[Operand, ...], atom: MmaSync) -> Callab
             "b_offset": 0,
         }
         Builder.current().call(atom, [d.engine.frag, a.engine.frag, b.engine.frag], **attrs)
-        _take(text, _as_registers(d, atom.type_d), words[0])
+        _take(regs, _as_registers(d, atom.type_d), words[0])
 
     return emitted
 
@@ -125,11 +125,11 @@ def _as_registers(fragment: Tensor, kind: ScalarType) -> Tensor:
     return recast_tensor(fragment, Uint64 if kind.width == 64 else Uint32)
 
 
-def _put(text: Text, cells: Tensor, words: tuple[str, ...], register: ScalarType) -> None:
+def _put(regs: PtxRegisters, cells: Tensor, words: tuple[str, ...], register: ScalarType) -> None:
     for i, word in enumerate(words):
-        cells[i] = wrap(text.number(word, register))
+        cells[i] = wrap(regs.number(word, register))
 
 
-def _take(text: Text, cells: Tensor, words: tuple[str, ...]) -> None:
+def _take(regs: PtxRegisters, cells: Tensor, words: tuple[str, ...]) -> None:
     for i, word in enumerate(words):
-        text.write(word, cells[i].ir_value())
+        regs.write(word, cells[i].ir_value())

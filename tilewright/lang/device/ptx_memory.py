@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from tilewright.atoms.cp_async import CpAsync, LoadCacheMode
 from tilewright.atoms.mbarrier import MbarrierArrive, MbarrierExpectTx, MbarrierTest
@@ -35,6 +35,7 @@ from tilewright.ir.types import (
 )
 from tilewright.lang.device import atomic, barriers, bulk, clusters, mbarriers, ptx_bulk, ptx_matrix, registers
 from tilewright.lang.device.calls import call
+from tilewright.lang.device.ptx_registers import PtxRegisters
 from tilewright.lang.numbers.numeric import wrap
 from tilewright.lang.tensors.pointer import Pointer
 
@@ -48,35 +49,6 @@ _ORDERS = ("weak", "relaxed", "acquire", "release", "acq_rel")
 _ATOMICS = ("add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec")
 _HINT = re.compile(r"nc|c[agsv]|wb|wt|L[12]::(?!cache_hint)\w+")
 """Which caches hold the line; with ``L2::cache_hint`` a statement has another operand."""
-
-
-class Text(Protocol):
-    """The text that a statement belongs to."""
-
-    def declares(self, token: str, predicate: bool = False) -> bool:
-        """Whether ``token`` is such a register, or ``_``."""
-
-    def reaches(self, token: Operand, space: str | None) -> bool:
-        """Whether ``[register + bytes]`` was made from a pointer to ``space``."""
-
-    def place(self, token: Operand, element: ScalarType, space: str | None, align: int) -> Pointer:
-        """The pointer of ``token``, to elements of this type."""
-
-    def shared_place(self, token: Operand) -> tuple[Pointer, Value | None] | None:
-        """The pointer to shared memory of the own block at ``[register]``, and the rank of the block of the cluster
-        that is meant (None: its own); None where that is not known."""
-
-    def constant(self, token: Operand) -> int | None:
-        """The number of a register or in the text, if it is known while staging."""
-
-    def is_number(self, token: Operand, kind: ScalarType) -> bool:
-        """Whether ``token`` is a register of numbers, or a number of this type in the text."""
-
-    def number(self, token: Operand, kind: ScalarType) -> Value:
-        """The bits of a register, or a number in the text, as a number of this type."""
-
-    def write(self, token: str, value: Value) -> None:
-        """Put a number's bits into a register."""
 
 
 @dataclass(frozen=True)
@@ -137,28 +109,28 @@ class MemoryOpcode:
         """Which operand it is."""
         return int(self.name in ("ld", "atom"))
 
-    def fits(self, operands: tuple[Operand, ...], text: Text) -> bool:
+    def fits(self, operands: tuple[Operand, ...], regs: PtxRegisters) -> bool:
         """Whether there are the operands of such a statement, and as many parts of each as it says."""
         numbers = {"ld": 1, "st": 1, "atom": 2, "red": 1}[self.name] + (self.operation == "cas")
         if len(operands) != 1 + numbers:
             return False
         values = [parts(o) for i, o in enumerate(operands) if i != self.address]
         targets, sources = (values[0], values[1:]) if self.address else ((), values)
-        if not all(text.is_number(part, self.kind) for value in sources for part in value):
+        if not all(regs.is_number(part, self.kind) for value in sources for part in value):
             return False
-        return all(len(v) == self.count for v in values) and all(map(text.declares, targets))
+        return all(len(v) == self.count for v in values) and all(map(regs.declares, targets))
 
-    def emit(self, text: Text, operands: tuple[Operand, ...]) -> None:
+    def emit(self, regs: PtxRegisters, operands: tuple[Operand, ...]) -> None:
         bytes_ = self.kind.width // 8
         align = bytes_ * (self.count if self.name in ("ld", "st") and self.is_weak else 1)
-        place = text.place(operands[self.address], self.kind, self.space, align)
+        place = regs.place(operands[self.address], self.kind, self.space, align)
         if self.name == "ld":
             for name, value in zip(parts(operands[0]), self._loaded(place), strict=True):
-                text.write(name, value)
+                regs.write(name, value)
         elif self.name == "st":
-            self._store(place, [text.number(o, self.kind) for o in parts(operands[1])])
+            self._store(place, [regs.number(o, self.kind) for o in parts(operands[1])])
         else:
-            self._update(text, place, operands)
+            self._update(regs, place, operands)
 
     def _loaded(self, place: Pointer) -> list[Value]:
         builder = Builder.current()
@@ -178,14 +150,14 @@ class MemoryOpcode:
         for i, number in enumerate(numbers):
             atomic.store(place + i, wrap(number), sem=self.order, scope=self.scope)
 
-    def _update(self, text: Text, place: Pointer, operands: tuple[Operand, ...]) -> None:
+    def _update(self, regs: PtxRegisters, place: Pointer, operands: tuple[Operand, ...]) -> None:
         assert self.operation is not None
-        given = [[wrap(text.number(o, self.kind)) for o in parts(x)] for x in operands[self.address + 1 :]]
+        given = [[wrap(regs.number(o, self.kind)) for o in parts(x)] for x in operands[self.address + 1 :]]
         compare = given[0] if len(given) == 2 else [None] * self.count
         targets = parts(operands[0]) if self.name == "atom" else ("_",) * self.count
         for i, target in enumerate(targets):
             old = atomic.update(self.operation, place + i, given[-1][i], compare[i], sem=self.order, scope=self.scope)
-            text.write(target, old.ir_value())
+            regs.write(target, old.ir_value())
 
 
 # -- where threads meet, and what orders memory ------------------------------------------------------------------------
@@ -225,7 +197,7 @@ _COUNTS: dict[str, Callable[[int], Any]] = {
     "setmaxnreg.inc.sync.aligned.u32": registers.setmaxregister_increase,
     "setmaxnreg.dec.sync.aligned.u32": registers.setmaxregister_decrease,
 }
-"""Statements with a number in the text."""
+"""Statements with a number in the regs."""
 _BARRIER = re.compile(r"(bar|barrier)(?:\.cta)?\.(sync|arrive)(\.aligned)?")
 _MBARRIER = re.compile(
     r"mbarrier\.(init|arrive|expect_tx|arrive\.expect_tx|(?:try|test)_wait\.parity)"
@@ -234,11 +206,11 @@ _MBARRIER = re.compile(
 _NOINC = re.compile(r"cp\.async\.mbarrier\.arrive\.noinc(?:\.shared(?:::cta)?)?\.b64")
 
 
-def follows(statement: Statement, text: Text) -> bool | None:
+def follows(statement: Statement, regs: PtxRegisters) -> bool | None:
     """Whether the statement can be emitted as an operation; None for one that is not of this kind."""
     opcode, operands = statement.opcode, statement.operands
     if (memory := MemoryOpcode.read(opcode)) is not None:
-        return memory.fits(operands, text) and text.reaches(operands[memory.address], memory.space)
+        return memory.fits(operands, regs) and regs.reaches(operands[memory.address], memory.space)
     if opcode in _ALONE or opcode == "bar.warp.sync" or _BARRIER.fullmatch(opcode):
         return True
     if opcode in _COUNTS:
@@ -249,80 +221,82 @@ def follows(statement: Statement, text: Text) -> bool | None:
         count = operands[2:] if found[1] == "arrive" else ()
         if state and operands[0] != "_" or not all(str(o).isdigit() for o in count):
             return False
-        known = "wait" not in found[1] or text.declares(parts(operands[0])[0], predicate=True)
-        return known and text.shared_place(operands[at]) is not None
+        known = "wait" not in found[1] or regs.declares(parts(operands[0])[0], predicate=True)
+        return known and regs.shared_place(operands[at]) is not None
     if _NOINC.fullmatch(opcode):
-        return text.shared_place(operands[0]) is not None
+        return regs.shared_place(operands[0]) is not None
     if opcode.startswith(("cp.async.bulk.", "cp.reduce.async.bulk.")):
-        return ptx_bulk.follows(statement, text)
+        return ptx_bulk.follows(statement, regs)
     if ptx_matrix.is_matrix(opcode):
-        return ptx_matrix.follows(statement, text)
+        return ptx_matrix.follows(statement, regs)
     if opcode.startswith(("cp.async.ca.", "cp.async.cg.")):
-        return _cp_async(statement, text) is not None
+        return _cp_async(statement, regs) is not None
     return False if opcode.split(".")[0] in ("ld", "st", "atom", "red", "bar", "barrier", "mbarrier") else None
 
 
-def emit(statement: Statement, text: Text) -> None:
+def emit(statement: Statement, regs: PtxRegisters) -> None:
     """Emit a statement that is followed; its guard is the caller's."""
     opcode, operands = statement.opcode, statement.operands
     if (memory := MemoryOpcode.read(opcode)) is not None:
-        memory.emit(text, operands)
+        memory.emit(regs, operands)
     elif opcode in _ALONE:
         _ALONE[opcode]()
     elif opcode in _COUNTS:
         _COUNTS[opcode](int(str(operands[0])))
     elif opcode == "bar.warp.sync":
-        barriers.sync_warp(wrap(text.number(operands[0], U32)))
+        barriers.sync_warp(wrap(regs.number(operands[0], U32)))
     elif (barrier := _BARRIER.fullmatch(opcode)) is not None:
-        named = [wrap(text.number(o, I32)) for o in operands]
+        named = [wrap(regs.number(o, I32)) for o in operands]
         meet = barriers.barrier if barrier[2] == "sync" else barriers.barrier_arrive
         of, threads = (*named, None)[:2]
         meet(barrier_id=of, number_of_threads=threads, aligned=barrier[1] == "bar" or barrier[3] is not None)
     elif (found := _MBARRIER.fullmatch(opcode)) is not None:
-        _at_mbarrier(found[1], found[2], found[3], text, operands)
+        _at_mbarrier(found[1], found[2], found[3], regs, operands)
     elif _NOINC.fullmatch(opcode):
-        made = text.shared_place(operands[0])
+        made = regs.shared_place(operands[0])
         assert made is not None
         mbarriers.cp_async_mbarrier_arrive_noinc(made[0])
     elif ptx_matrix.is_matrix(opcode):
-        ptx_matrix.emit(statement, text)
-    elif (copy := _cp_async(statement, text)) is not None:
-        target, source = (text.place(operands[i], U32, ("shared", "global")[i], copy.bits // 8) for i in range(2))
+        ptx_matrix.emit(statement, regs)
+    elif (copy := _cp_async(statement, regs)) is not None:
+        target, source = (regs.place(operands[i], U32, ("shared", "global")[i], copy.bits // 8) for i in range(2))
         Builder.current().call(copy, [source.value(), target.value()], count=1, predicated=False)
     else:
-        ptx_bulk.emit(statement, text)
+        ptx_bulk.emit(statement, regs)
 
 
 _CP_ASYNC = re.compile(r"cp\.async\.(ca|cg)\.shared(?:::cta)?\.global(?:\.L2::(?:64|128|256)B)?")
 
 
-def _cp_async(statement: Statement, text: Text) -> CpAsync | None:
+def _cp_async(statement: Statement, regs: PtxRegisters) -> CpAsync | None:
     """The copy; None where it is not followed: with a size of the source that is less, zeros are filled in."""
     found, operands = _CP_ASYNC.fullmatch(statement.opcode), statement.operands
     if found is None or len(operands) not in (3, 4):
         return None
-    sizes = [text.constant(o) for o in operands[2:]]
-    known = text.reaches(operands[0], "shared::cta") and text.reaches(operands[1], "global")
+    sizes = [regs.constant(o) for o in operands[2:]]
+    known = regs.reaches(operands[0], "shared::cta") and regs.reaches(operands[1], "global")
     if not known or sizes[0] not in (4, 8, 16) or sizes[-1] != sizes[0] or found[1] == "cg" and sizes[0] != 16:
         return None
     return CpAsync(8 * sizes[0], LoadCacheMode(found[1]))
 
 
-def _at_mbarrier(what: str, order: str | None, scope: str | None, text: Text, operands: tuple[Operand, ...]) -> None:
+def _at_mbarrier(
+    what: str, order: str | None, scope: str | None, regs: PtxRegisters, operands: tuple[Operand, ...]
+) -> None:
     before = int(what.startswith("arrive") or "wait" in what)
-    made = text.shared_place(operands[before])
+    made = regs.shared_place(operands[before])
     assert made is not None
     place, rank = made[0], [] if made[1] is None else [Builder.current().cast(made[1], I32)]
     if what == "arrive":
         counts = (int(str(o)) for o in operands[2:])
         call(MbarrierArrive(next(counts, 1), bool(rank), order or "release", scope), place, *rank)
         return
-    number = text.number(operands[before + 1], I32)
+    number = regs.number(operands[before + 1], I32)
     if "wait" in what:
-        limit = [text.number(o, I32) for o in operands[3:]]
+        limit = [regs.number(o, I32) for o in operands[3:]]
         atom = MbarrierTest(what.startswith("try"), order or "acquire", scope, bool(limit))
         (done,) = call(atom, place, number, *limit, results=(BOOL,))
-        text.write(parts(operands[0])[0], done)
+        regs.write(parts(operands[0])[0], done)
     elif what == "init":
         mbarriers.mbarrier_init(place, wrap(number))
     elif what == "expect_tx":
