@@ -103,6 +103,34 @@ def test_slices_and_elements() -> None:
     np.testing.assert_array_equal(c, a[:, 2] + a[0, 0])
 
 
+@pytest.mark.parametrize("kind", [Float32, Int8, cutlass.Float4E2M1FN, Boolean])
+def test_slices_and_elements_at_run_time(kind) -> None:
+    """A run-time index chooses elements and slices, as of a tensor."""
+    numbers = np.array([0, 3, 1, 2, 2, 0, 1, 3, 3, 1, 0, 2]).reshape(3, 4).T  # of all four types, or true or false
+    numbers = numbers != 0 if kind is Boolean else numbers
+
+    def program(t, p):
+        tensor = cute.make_rmem_tensor((4, 3), kind)
+        for i in cutlass.range_constexpr(12):
+            tensor[i] = kind(float(numbers.T.flat[i]) if kind.is_float else int(numbers.T.flat[i]))
+        whole = tensor.load()
+        column, row = whole[None, t % 3], whole[t % 4, None]
+        digits = [*(column[i] for i in range(4)), *(row[j] for j in range(3)), whole[t % 4, t % 3]]
+        total = Int32(0)
+        for digit in digits:
+            total = 10 * total + digit.to(Int32)
+        return total
+
+    rows = [[*numbers[:, t % 3], *numbers[t % 4], numbers[t % 4, t % 3]] for t in range(12)]
+    assert per_thread(program, 12, memory=[0])[0] == [int("".join(str(int(n)) for n in row)) for row in rows]
+
+
+def test_slices_stay_inside() -> None:
+    for coord in ((None, 3), (4, None), (None, -1)):
+        with pytest.raises(ConstraintError, match="outside the shape"):
+            run(lambda a, at=coord: a[at], (4, 3), out=((4, 3), np.float32))
+
+
 def test_any_and_all() -> None:
     def both(a):
         return cute.full((2,), cute.any_(a > 100).to(cutlass.Int32) * 10 + cute.all_(a < 100).to(cutlass.Int32))

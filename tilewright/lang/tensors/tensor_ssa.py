@@ -6,7 +6,7 @@ tensor's 1-D coordinates. A TensorSSA is immutable; a tensor's ``load()`` makes 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilewright.errors import ConstraintError, explained
@@ -102,24 +102,30 @@ class TensorSSA:
         coord = tuple(map(unwrap, coord)) if isinstance(coord, (tuple, list)) else unwrap(coord)
         if has_underscore(coord):
             part, offset = slice_and_offset(coord, layout)
-            picks = [offset + part(i) for i in range(product(part.shape))]
+            offset, picks = unwrap(offset), [part(i) for i in range(product(part.shape))]
+            if not isinstance(offset, int):
+                return TensorSSA(self._pick(offset, picks), part.shape, self.dtype)
+            picks = [offset + pick for pick in picks]
+            if not 0 <= offset <= max(picks) < self.numel:
+                raise ConstraintError(f"the slice {coord} is outside the shape {format_tree(self.shape)}")
             return TensorSSA(Builder.current().shuffle(self.value, picks), part.shape, self.dtype)
         index = unwrap(layout(coord))
         if not isinstance(index, int):
-            return self._pick(index)
+            return wrap(Builder.current().extract(self._pick(index, [0]), 0))
         if not 0 <= index < self.numel:
             raise ConstraintError(f"index {coord} is outside the shape {format_tree(self.shape)}")
         return wrap(Builder.current().extract(self.value, index))
 
-    def _pick(self, index: Any) -> Any:
-        """An element at a run-time index: through registers."""
+    def _pick(self, index: Any, offsets: Sequence[int]) -> Value:
+        """The elements at a run-time index plus ``offsets``: through registers."""
         from tilewright.lang.tensors.registers import alloc
 
         if self.dtype.ir_type.packed:  # registers hold these without gaps
-            return self.dtype(self.to(class_of(ir.F32))._pick(index))
+            found = self.to(class_of(ir.F32))._pick(index, offsets)
+            return TensorSSA(found, (len(offsets),), class_of(ir.F32)).to(self.dtype).value
         registers = alloc(self.dtype, self.numel)
         registers.store(self.value, list(range(self.numel)))
-        return wrap(registers.load([0], index, scalar=True))
+        return registers.load(offsets, index)
 
     def reshape(self, shape: Any, *, loc: Any = None, ip: Any = None) -> TensorSSA:
         """The same elements in the same order under another shape."""
