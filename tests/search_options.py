@@ -36,7 +36,8 @@ def in_processes(options: argparse.Namespace, judge: Callable[[int], Any]) -> It
     end = time.monotonic() + options.seconds
     start = "spawn" if options.device == "cuda" else None  # a forked process cannot use the GPU
     pool = ProcessPoolExecutor(options.jobs, multiprocessing.get_context(start))
-    cases = {pool.submit(judge, options.first + i): options.first + i for i in range(options.cases)}
+    run = partial(_with_a_context, judge) if options.device == "cuda" else judge
+    cases = {pool.submit(run, options.first + i): options.first + i for i in range(options.cases)}
     try:
         for future in as_completed(cases, options.seconds):
             yield cases.pop(future), future.result()
@@ -45,6 +46,25 @@ def in_processes(options: argparse.Namespace, judge: Callable[[int], Any]) -> It
     except TimeoutError:
         print(f"no case ended in time any more; open is {min(cases.values())} among others", flush=True)
     pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _with_a_context(judge: Callable[[int], Any], case: int) -> Any:
+    """What ``judge`` says. An illegal access ends the process's CUDA context, after which every call fails: further
+    cases of this worker then run in a process of their own."""
+    if not _context_lives():
+        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as alone:
+            return alone.submit(judge, case).result()
+    return judge(case)
+
+
+def _context_lives() -> bool:
+    import torch
+
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError:
+        return False
+    return True
 
 
 def search(description: str | None, verdict: Callable[..., tuple[str, str]], good: Sequence[str] = ("right",)) -> int:

@@ -116,6 +116,14 @@ def test_a_store_writes_whole_chunks_of_16_bytes(extent: int, written: int) -> N
         ),
         ("must be 1 while staging", (8, 16), None, (8, 16), (16, 1), {"internal_type": cutlass.Int32}),
         ("gives several elements of the tile one address", (8, 16), (16, 1), (8, 16), (0, 1), {}),
+        (
+            r"less than the swizzle span: 16 x f16 \(32 bytes.*64 bytes apart.*32 elements long.*32B or NONE",
+            (8, 16),
+            (16, 1),
+            (8, 16),
+            "Sw<2,4,3> o 0 o (8,16):(16,1)",
+            {},
+        ),
     ],
 )
 def test_refusals(text: str, shape: Any, stride: Any, tile: Any, smem: Any, options: Any) -> None:
@@ -123,7 +131,8 @@ def test_refusals(text: str, shape: Any, stride: Any, tile: Any, smem: Any, opti
     def make(memory: cute.Tensor, numbers: list):
         tensor = cute.make_tensor(memory.iterator, cute.make_layout(shape, stride=stride or tuple(numbers)))
         op = cpasync.CopyBulkTensorTileG2SOp()
-        cpasync.make_tiled_tma_atom(op, tensor, cute.make_layout(tile, stride=smem), tile, **options)
+        held = parse(smem) if isinstance(smem, str) else cute.make_layout(tile, stride=smem)
+        cpasync.make_tiled_tma_atom(op, tensor, held, tile, **options)
 
     steps = [int(np.prod(shape[k + 1 :])) for k in range(len(shape))]
     with pytest.raises(ConstraintError, match=text):

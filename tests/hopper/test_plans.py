@@ -16,7 +16,7 @@ import pytest
 
 from tests.hopper.drawn_tma import KINDS, OUTSIDE, DrawnCopy
 from tilewright.errors import ConstraintError, LayoutError
-from tilewright.ir.tensormap import TensorMapTemplate
+from tilewright.ir.tensormap import SWIZZLE_SPANS, TensorMapTemplate
 from tilewright.ir.types import F16, F32, F64, I32, U8, ScalarType
 from tilewright.layout import (
     Layout,
@@ -38,7 +38,8 @@ NOTHING = OUTSIDE - 1
 
 
 def moved(plan: TmaPlan, shape: Any, template: TensorMapTemplate, values: list[int], blocks: int) -> Any:
-    """[tile, byte of shared memory] -> byte of the tensor, OUTSIDE of it, or NOTHING, as the hardware copies."""
+    """[tile, byte of shared memory] -> byte of the tensor, OUTSIDE of it, or NOTHING, as the hardware copies: rows of a
+    box that are shorter than the swizzle's span are a span apart."""
     n, unit, width = plan.elements_per_instruction, plan.element.bytes, plan.source.bytes
     ends, strides = map(np.array, template.dims_and_strides(values))
     scales = tuple(template.scale(part, values, strides[-1]) for part in template.scales)
@@ -52,9 +53,13 @@ def moved(plan: TmaPlan, shape: Any, template: TensorMapTemplate, values: list[i
             at = np.array([*at, *[0] * (len(ends) - len(at))]) + box
             inside = ((at >= 0) & (at < ends)).all(1)[:, None]
             units = (at.astype(int) @ strides)[:, None] + np.arange(unit)
-            where = slice(first := smem(start + k * n) * width, first + units.size)
-            assert (found[t, where] == NOTHING).all()
-            found[t, where] = np.where(inside, units, OUTSIDE).reshape(-1)
+            row = plan.box[0] * unit
+            places = np.arange(units.size // row)[:, None] * max(row, SWIZZLE_SPANS[plan.swizzle]) + np.arange(row)
+            places += smem(start + k * n) * width
+            if places.max() >= found.shape[1]:  # past the end of the tile's memory
+                return found
+            assert (found[t, places] == NOTHING).all()
+            found[t, places] = np.where(inside, units, OUTSIDE).reshape(places.shape)
     return found
 
 
@@ -95,7 +100,7 @@ def test_drawn_plans_are_exact_or_refused(blocks: int) -> None:
         if size(case.shape) <= 3000:
             counts[found := outcome(case, blocks)] += 1
             assert found != "wrong", case
-    wanted = {1: 25, 2: 19, 4: 11}[blocks]
+    wanted = {1: 21, 2: 17, 4: 10}[blocks]
     assert counts["exact"] == wanted, "a plan that was exact is refused now, or the other way round"
 
 

@@ -17,7 +17,7 @@ from tilewright.atoms.mbarrier_state import Touch
 from tilewright.ir.instruction import Lanes
 from tilewright.ir.lanes import Array
 from tilewright.ir.target import WARP
-from tilewright.ir.tensormap import ATOM_32B, BYTES, GROUP, TensorMap, expands
+from tilewright.ir.tensormap import ATOM_32B, BYTES, GROUP, TensorMap, expands, row_bytes
 from tilewright.ir.types import PtrType, Type
 
 if TYPE_CHECKING:
@@ -170,6 +170,7 @@ class _Load:
     ) -> None:
         self.engine, self.map, self.boxes, self.where = engine, tensor_map, boxes, where
         self.size = len(boxes) * tensor_map.box_bytes
+        self.place_size = len(boxes) * tensor_map.place_bytes
 
     def __call__(self) -> None:
         lanes, tensor_map = self.engine.lanes, self.map
@@ -179,7 +180,7 @@ class _Load:
             block = expanded(block, tensor_map.element.width)
         counts = np.array([self.size])
         for place, barrier in self.where:
-            put(lanes.shared_bytes(place, whole_rows(block.size), True), block, place, tensor_map.swizzle)
+            put(lanes.shared_bytes(place, whole_rows(self.place_size), True), block, place, tensor_map)
             Touch.at(lanes, np.array([barrier]), self.engine.name).exists().complete(counts)
 
 
@@ -223,9 +224,9 @@ class _Store:
 
     def read(self) -> None:
         if self.block is None:
-            size = len(self.boxes) * self.map.box_bytes
-            source = self.engine.lanes.shared_bytes(self.place, whole_rows(size), False)
-            self.block = get(source, size, self.place, self.map.swizzle)
+            count = len(self.boxes)
+            source = self.engine.lanes.shared_bytes(self.place, whole_rows(count * self.map.place_bytes), False)
+            self.block = get(source, count * self.map.box_bytes, self.place, self.map)
 
     def write(self) -> None:
         self.read()
@@ -332,18 +333,21 @@ def reduced(kind: str, old: Array, new: Array) -> Array:
 
 
 @functools.lru_cache(maxsize=256)
-def _chunks(swizzle: int, first: int, count: int) -> Array:
-    """Where the 16-byte chunks ``first, first + 1, ...`` of an address go, less ``first``: bits 4-6 of a byte address
-    are xored with bits 7-9, as many of them as the swizzle has; with chunks of 32 bytes bits 5-6 with bits 7-8."""
-    address = np.arange(first, first + count)
+def _chunks(swizzle: int, row: int, pitch: int, first: int, count: int) -> Array:
+    """Where the 16-byte chunks of a box go, less the chunk ``first`` at which it begins: rows of ``row`` chunks are
+    ``pitch`` chunks apart, and bits 4-6 of the byte address are xored with bits 7-9, as many of them as the swizzle
+    has; with chunks of 32 bytes bits 5-6 with bits 7-8."""
+    chunk = np.arange(count)
+    address = first + chunk // row * pitch + chunk % row
     if swizzle == ATOM_32B:
         return (address ^ (address >> 2 & 6)) - first
     mask = (1 << swizzle) - 1
     return (address ^ (address >> 3 & mask)) - first
 
 
-def _chunk_order(place: int, size: int, swizzle: int) -> Array:
-    return _chunks(swizzle, (place & 0xFFFFFFFF) % 1024 // 16, size // 16)
+def _chunk_order(place: int, size: int, tensor_map: TensorMap) -> Array:
+    row, pitch = row_bytes(tensor_map.element, tensor_map.box[0], tensor_map.swizzle)
+    return _chunks(tensor_map.swizzle, row // 16, pitch // 16, (place & 0xFFFFFFFF) % 1024 // 16, size // 16)
 
 
 def expanded(block: Array, width: int) -> Array:
@@ -359,17 +363,18 @@ def whole_rows(size: int) -> int:
     return -(-size // 128) * 128
 
 
-def put(target: Array, block: Array, place: int, swizzle: int) -> None:
-    """Write a box to the live bytes of shared memory that begin at ``place``."""
-    if not swizzle:
+def put(target: Array, block: Array, place: int, tensor_map: TensorMap) -> None:
+    """Write boxes to the live bytes of shared memory that begin at ``place``; what is behind a row that is shorter than
+    the swizzle's span is left alone."""
+    if not tensor_map.swizzle:
         target[: block.size] = block
     else:
-        target.reshape(-1, 16)[_chunk_order(place, block.size, swizzle)] = block.reshape(-1, 16)
+        target.reshape(-1, 16)[_chunk_order(place, block.size, tensor_map)] = block.reshape(-1, 16)
 
 
-def get(source: Array, size: int, place: int, swizzle: int) -> Array:
-    """A copy of the box in the live bytes of shared memory that begin at ``place``."""
-    if not swizzle:
+def get(source: Array, size: int, place: int, tensor_map: TensorMap) -> Array:
+    """A copy of the ``size`` bytes of boxes in the live bytes of shared memory that begin at ``place``."""
+    if not tensor_map.swizzle:
         return source[:size].copy()
-    found: Array = source.reshape(-1, 16)[_chunk_order(place, size, swizzle)].reshape(-1)
+    found: Array = source.reshape(-1, 16)[_chunk_order(place, size, tensor_map)].reshape(-1)
     return found

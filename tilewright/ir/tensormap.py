@@ -55,6 +55,19 @@ def place_bits(element: ScalarType) -> int:
     return 8 if expands(element) else element.width
 
 
+def row_bytes(element: ScalarType, extent: int, swizzle: int) -> tuple[int, int]:
+    """The bytes of a box's row of ``extent`` elements in shared memory, and those from one row to the next: under a
+    swizzle a row takes the swizzle's whole span, also where it is shorter (CUDA programming guide, "Tensor memory
+    access"; so does an H200).
+
+    >>> from tilewright.ir.types import F16
+    >>> row_bytes(F16, 24, 0), row_bytes(F16, 24, 3)
+    ((48, 48), (48, 128))
+    """
+    row = extent * place_bits(element) // 8
+    return row, max(row, SWIZZLE_SPANS[swizzle])
+
+
 def alignment_of(element: ScalarType) -> int:
     """The bytes of which the tensor's address and strides are multiples."""
     return 32 if expands(element) else 16
@@ -139,8 +152,9 @@ class TensorMap:
 
     @property
     def place_bytes(self) -> int:
-        """Bytes of shared memory that a box takes; more than ``box_bytes`` where TMA expands the elements."""
-        return math.prod(self.box) * place_bits(self.element) // 8
+        """Bytes of shared memory that a box takes; more than ``box_bytes`` where TMA expands the elements, or where
+        rows are shorter than the swizzle's span."""
+        return math.prod(self.box[1:]) * row_bytes(self.element, self.box[0], self.swizzle)[1]
 
     @property
     def tensor_bytes(self) -> int:

@@ -365,7 +365,7 @@ def _make(
             raise ConstraintError(f"{what}: TMA copies numbers of 1, 2, 4 or 8 bytes, not {kind}: recast the tensor")
     gmem = static_leaves(gmem_tensor.layout)
     plan = plan_of(gmem, smem_layout, unwrap_tree(_tree(tiler)), source, element, num_multicast, values(gmem))
-    problems = plan.problems()
+    problems = plan.problems(separate_rows=getattr(make(8, 1), "rows", False))
     if problems:
         raise ConstraintError(f"{what}: {problems[0]}")
     leaves = [x for x in (*flatten_to_tuple(gmem.shape), *flatten_to_tuple(gmem.stride)) if not isinstance(x, int)]

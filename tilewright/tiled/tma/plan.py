@@ -28,6 +28,7 @@ from tilewright.ir.tensormap import (
     TensorMapTemplate,
     expands,
     place_bits,
+    row_bytes,
     swizzle_name,
 )
 from tilewright.ir.types import U8, ScalarType
@@ -316,8 +317,9 @@ class TmaPlan:
 
     # -- rules -------------------------------------------------------------------------------------------------------
 
-    def problems(self) -> list[str]:
-        """The rules that the box breaks; they do not depend on anything that the launch brings."""
+    def problems(self, separate_rows: bool = False) -> list[str]:
+        """The rules that the box breaks; they do not depend on anything that the launch brings. ``separate_rows``: one
+        instruction copies several boxes of a row (gather4, scatter4)."""
         found = [problem for j in range(len(self.basis)) if (problem := self._sharing_problem(j))]
         contiguous = basis_get(self.steps(0)[0], self.gmem.stride) if self.steps(0) else 1
         if isinstance(contiguous, int) and contiguous != 1:
@@ -336,7 +338,7 @@ class TmaPlan:
         if expands(self.element):
             return found or self._expanding_problems()
         width = self.element.width
-        inner, span = self.box[0] * width // 8, SWIZZLE_SPANS[self.swizzle]
+        (inner, pitch), span = row_bytes(self.element, self.box[0], self.swizzle), SWIZZLE_SPANS[self.swizzle]
         if self.box[0] * width % 128:
             found.append(
                 f"inner box extent is not a multiple of 16 bytes: {self.box[0]} x {self.element} ({inner} bytes) along "
@@ -349,6 +351,14 @@ class TmaPlan:
                 f"inner box extent exceeds the swizzle span: {self.box[0]} x {self.element} ({inner} bytes) along "
                 f"{self._names(0)} under a swizzle of {swizzle_name(self.swizzle)}; lay shared memory out in rows of "
                 f"{8 * span // width} elements, as the shared-memory atoms do (tile_to_shape of the atom)"
+            )
+        if pitch > inner and (separate_rows or math.prod(self.box) > self.box[0]):
+            fitting = [swizzle_name(k) for k in range(self.swizzle) if SWIZZLE_SPANS[k] in (0, inner)]
+            found.append(
+                f"inner box extent is less than the swizzle span: {self.box[0]} x {self.element} ({inner} bytes) along "
+                f"{self._names(0)} under a swizzle of {swizzle_name(self.swizzle)}: TMA puts rows {span} bytes apart, "
+                f"and {self.smem} has them one behind another; make rows {8 * span // width} elements long, or take "
+                f"the swizzle {' or '.join(reversed(fitting))}"
             )
         return found
 
