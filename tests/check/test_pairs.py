@@ -95,6 +95,31 @@ def test_taint_from_the_first_read_gives_the_findings_of_full_taint(pair: Pair) 
     assert findings("default") == findings("uninitialised") != []
 
 
+UNORDERED = (
+    "a_tma_store_before_the_barrier",
+    "a_bulk_wait_by_another_warp",
+    "a_bulk_copy_read_without_a_wait",
+    "wgmma_before_the_other_warps_have_written",
+    "a_tile_overwritten_while_wgmma_reads_it",
+)
+
+
+@pytest.mark.parametrize("name", UNORDERED)
+def test_proxies_report_a_write_that_nothing_orders_as_a_data_race(name: str) -> None:
+    """The check for data races, whose budget may be used up, finds the same; a fence between proxies would not help."""
+    pair = next(pair for pair in PAIRS if pair.name == name)
+
+    def lines(check: str) -> list[set[str]]:
+        with sim.options(check=check, seed=2), pytest.raises(SimulationError) as caught:
+            pair.run(True)
+        return [{str(party.location) for party in finding.parties} for finding in caught.value.findings]
+
+    with sim.options(check="proxies", seed=2), pytest.raises(SimulationError, match="data-race: ") as caught:
+        pair.run(True)
+    assert {finding.rule for finding in caught.value.findings} == {"data-race"}
+    assert all(found in lines("races") for found in lines("proxies"))
+
+
 WAITS = ("mbarrier_wait(full", "consumer_wait", "mbarrier_wait(empty")
 
 

@@ -4,25 +4,32 @@ Threads act through the generic proxy, TMA and wgmma through the async proxy, wh
 until a ``fence.proxy.async`` (PTX ISA, "Proxies"). The writer fences after its write, and something orders the fence
 before the copy is issued; of a wgmma, before each of the four warps that issue it. A fence after the barrier, by
 writers or by the issuing thread, is too late: CUTLASS and the CUDA programming guide ask for the writer's, before it.
+A write that nothing orders before the issue is a data race: it may come later as well, and a fence would not help. It
+is reported as one, with the lines of the check for data races, whose budget may be used up.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tilewright.atoms.cp_async import AGENT as CP_ASYNC
 from tilewright.atoms.tensor_memory import COPY, MMA
+from tilewright.errors import SimulationError
 from tilewright.ir.core import Op
 from tilewright.ir.lanes import Array
 from tilewright.ir.target import WARP, WARPGROUP_WARPS
 from tilewright.sim.checks.actors import actor_in_wave, lanes_of
 from tilewright.sim.checks.checker import SharedChecker
+from tilewright.sim.checks.explain import explain
 from tilewright.sim.checks.findings import Finding, Party, key_of
 from tilewright.sim.checks.order import acting_warps
 from tilewright.sim.checks.places import flat_offsets, shared_memory
+from tilewright.sim.checks.race_findings import DID, DOES
 from tilewright.sim.checks.sites import kernel_facts
 from tilewright.sim.shared import PieceReads, SharedBuffer
 
@@ -33,6 +40,8 @@ if TYPE_CHECKING:
     from tilewright.sim.wave import Wave
 
 RULE = "proxy-fence"
+AGENTS = {"tma": "TMA"}  # as data races name them
+NOTHING_ORDERS = "data race in shared memory: nothing orders these two accesses"
 OP, FENCES, CLOCK = 10, 16, 20  # bits of a write: the op, how often its warp had fenced, its clock; above, the lane + 1
 
 COPIED = (
@@ -125,6 +134,7 @@ class Proxies(SharedChecker):
         self.fences: dict[Wave, Fences] = {}
         self.ops: list[Op | None] = [None]
         self.numbers: dict[int, int] = {}
+        self.raced: dict[Hashable, Finding] = {}  # the data races that were seen here
 
     def wave(self, wave: Wave) -> None:
         self.written[wave] = np.zeros((wave.shared.bytes.size >> self.shift) + 1, np.uint64)
@@ -251,8 +261,14 @@ class Proxies(SharedChecker):
         for write, k in zip(distinct, at[first], strict=True):
             lane, clock, fences, number = _unpacked(int(write))
             verdict = self._verdict(wave, effect, rows, lane, clock, fences, self._copies(number))
-            if verdict != "fenced":
-                self._report(group, op, effect, rows[0], lane, number, int(cells[k]), does, verdict)
+            if verdict == "fenced":
+                continue
+            if not self._copies(number) and not any(self._known(wave, effect, row, lane, clock) for row in rows):
+                count = int(np.count_nonzero(writes[at] == write))
+                self._note_race(group, op, effect, rows[0], lane, number, int(cells[k]), does, count)
+                if verdict != "missing" or self.fences[wave].of(lane // WARP):
+                    continue
+            self._report(group, op, effect, rows[0], lane, number, int(cells[k]), does, verdict)
 
     def _fenced_by_all(self, wave: Wave, effect: Effect, rows: list[int], lane: int, clock: int, fences: int) -> bool:
         """Whether all lanes of the warp have fenced, so that one look does for what they wrote at one clock. Invariant:
@@ -281,18 +297,8 @@ class Proxies(SharedChecker):
         the warp executed, and what all lanes know of them."""
         snapshot, clocks = effect.notes, self.order.waves[wave]
         warp, column = lane // WARP, clocks.own[lane // WARP]
-        cluster, identity = int(clocks.cluster[warp]), int(clocks.unit[warp]) * WARP + lane % WARP
-        columns = [int(column)] if whole else self.order.layout.columns(identity)
-
-        def knows(row: int, fence: Fence) -> bool:
-            own = int(snapshot.warps[row]) == warp
-            if fence.clock <= (snapshot.now[row] if own else snapshot.rows[row, columns].max()):
-                return True
-            known = None if whole else snapshot.lane_clocks.get(int(snapshot.warps[row]))
-            return known is not None and known.knows(cluster, columns, identity, fence.clock)
-
         after = [f for f in self.fences[wave].of(warp)[fences:] if (f.whole if whole else f.by(lane % WARP))]
-        if any(all(knows(row, fence) for row in rows) for fence in after):
+        if any(all(self._known(wave, effect, row, lane, fence.clock, whole) for row in rows) for fence in after):
             return "fenced"
         if whole:
             return "unordered"
@@ -309,6 +315,53 @@ class Proxies(SharedChecker):
                 if int(snapshot.warps[row]) != warp:
                     return "unordered" if after else "by the issuer"
         return "unordered" if after else "missing"
+
+    def _known(self, wave: Wave, effect: Effect, row: int, lane: int, clock: int, whole: bool = False) -> bool:
+        """Whether what a lane did at a clock of its warp happened before the warp of this row issued the effect.
+        ``whole``: whether all lanes of the issuing warp knew of all lanes of that warp."""
+        snapshot, clocks, warp = effect.notes, self.order.waves[wave], lane // WARP
+        identity = int(clocks.unit[warp]) * WARP + lane % WARP
+        columns = [int(clocks.own[warp])] if whole else self.order.layout.columns(identity)
+        own = int(snapshot.warps[row]) == warp
+        if clock <= (snapshot.now[row] if own else snapshot.rows[row, columns].max()):
+            return True
+        known = None if whole else snapshot.lane_clocks.get(int(snapshot.warps[row]))
+        return known is not None and known.knows(int(clocks.cluster[warp]), columns, identity, clock)
+
+    def _note_race(
+        self, group: Group, op: Op, effect: Effect, row: int, lane: int, number: int, cell: int, does: str, count: int
+    ) -> None:
+        """``count`` writes that nothing orders before the issue: a finding, unless the check for data races has it."""
+        wave, sites, layout = group.wave, self.order.sites, self.order.layout
+        now = sites[sites.number(op, "store" if does == "overwrites" else "load", True)]
+        then = sites[sites.number(self.ops[number], "store", True)]
+        key = key_of("data-race", now.place, then.place)
+        issuer, writer = int(effect.notes.warps[row]), lane // WARP
+        clocks = self.order.waves[wave]
+        units = int(clocks.unit[issuer]), int(clocks.unit[writer])
+        apart = (units[0] != units[1]) + (units[0] // layout.block != units[1] // layout.block)
+        if key in self.raced and self.raced[key].apart >= apart:
+            self.raced[key].count += count
+            return
+        count += self.raced[key].count if key in self.raced else 0
+        agent = AGENTS.get(now.agent, now.agent)
+        issued_by = actor_in_wave(wave, issuer, None if effect.lane is None else effect.lane % WARP, agent)
+        parties = [
+            Party(DOES[now.verb], op, replace(issued_by, role=clocks.role(issuer))),
+            Party(DID["store"], then.op, replace(actor_in_wave(wave, writer, lane % WARP), role=clocks.role(writer))),
+        ]
+        memory = shared_memory((cell << self.shift) % wave.shared.stride, 1 << self.shift, self.names)
+        facts = kernel_facts(self.launch.program)
+        why, fix = explain(layout, now, then, [unit * WARP for unit in units], True, facts)
+        self.raced[key] = Finding("data-race", NOTHING_ORDERS, parties, memory, why, fix, count, apart=apart)
+
+    def end(self, launch: Launch) -> None:
+        for key, finding in self.raced.items():
+            if key not in self.findings.found:
+                self.findings.add(finding, key)
+
+    def error(self, launch: Launch, error: SimulationError) -> None:
+        self.end(launch)
 
     def _report(
         self, group: Group, op: Op, effect: Effect, row: int, lane: int, number: int, cell: int, does: str, verdict: str
