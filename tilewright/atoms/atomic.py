@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tilewright.errors import ConstraintError
-from tilewright.ir.computed import computed
+from tilewright.ir.computed import computed, computed_once
 from tilewright.ir.core import Op
 from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Emitter, Instruction, Lanes, need
@@ -101,7 +101,7 @@ class Atomic(Instruction):
         bf16 = op is not None and element_of(op.operands[-1].type).name == "bf16"
         return "sm_90 or later for bf16" if bf16 and arch.capability < 90 else super().lacking(arch, op)
 
-    @computed
+    @computed_once
     def accesses(self) -> tuple[Access, ...]:
         return (Access("update", "address", ANY_MEMORY, order=self.sem, scope=self.scope),)
 
@@ -218,7 +218,7 @@ class OrderedLoad(Instruction):
     def min_arch(self) -> int:
         return _least(self.scope)
 
-    @computed
+    @computed_once
     def accesses(self) -> tuple[Access, ...]:
         return (Access("read", "address", ANY_MEMORY, order=self.sem, scope=self.scope),)
 
@@ -266,7 +266,7 @@ class OrderedStore(Instruction):
     def min_arch(self) -> int:
         return _least(self.scope)
 
-    @computed
+    @computed_once
     def accesses(self) -> tuple[Access, ...]:
         return (Access("write", "address", ANY_MEMORY, order=self.sem, scope=self.scope),)
 

@@ -8,7 +8,7 @@ from typing import Any
 from tilewright.atoms.bulk_groups import BulkGroups
 from tilewright.atoms.tma_engine import READS, WRITES
 from tilewright.errors import ConstraintError
-from tilewright.ir.computed import computed
+from tilewright.ir.computed import computed_once
 from tilewright.ir.core import Op
 from tilewright.ir.effects import Ordering
 from tilewright.ir.instruction import Emitter, Instruction, Lanes
@@ -45,7 +45,7 @@ class BulkWait(Instruction):
     # Behind a branch, ptxas takes it to separate the accumulators of an earlier wgmma from their wait, and serialises.
     predicable = True
 
-    @computed
+    @computed_once
     def orders(self) -> tuple[Ordering, ...]:
         agents = (READS,) if self.read else (READS, WRITES)
         return tuple([Ordering("thread", acquire=True, through="group", agent=agent) for agent in agents])

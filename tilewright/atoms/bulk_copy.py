@@ -20,7 +20,7 @@ from tilewright.atoms.reductions import REDUCTIONS, reduction_type
 from tilewright.atoms.tma import AGENT, check_mbarrier
 from tilewright.atoms.tma_engine import READS, WRITES, receivers, reduced
 from tilewright.errors import ConstraintError
-from tilewright.ir.computed import computed
+from tilewright.ir.computed import computed, computed_once
 from tilewright.ir.core import Op, Value
 from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Emitter, Instruction, Lanes
@@ -165,7 +165,7 @@ class BulkStore(BulkCopy):
         if self.reduction and (self.reduction not in REDUCTIONS or not reduction_type(self.reduction, self.element)):
             raise ConstraintError(f"no bulk reduction by {self.reduction!r} of {self.element}")
 
-    @computed
+    @computed_once
     def accesses(self) -> tuple[Access, ...]:
         does = "update" if self.reduction else "write"
         return (

@@ -15,7 +15,7 @@ import numpy as np
 
 from tilewright.atoms.mbarrier import BYTES, MAP_RANK
 from tilewright.atoms.mbarrier_state import Touch
-from tilewright.ir.computed import computed
+from tilewright.ir.computed import computed_once
 from tilewright.ir.core import Op
 from tilewright.ir.effects import Access, Ordering
 from tilewright.ir.instruction import Emitter, Instruction, Lanes, need
@@ -37,7 +37,7 @@ class ClusterArrive(Instruction):
 
     accesses = ()
 
-    @computed
+    @computed_once
     def orders(self) -> tuple[Ordering, ...]:
         return () if self.relaxed else (Ordering("cluster", release=True, through="cluster barrier"),)
 

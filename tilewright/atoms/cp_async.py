@@ -8,7 +8,7 @@ from typing import Any
 
 from tilewright.atoms.copy import OneThreadCopy, check_pointer, check_width, combine, split_operands
 from tilewright.errors import ConstraintError
-from tilewright.ir.computed import computed
+from tilewright.ir.computed import computed_once
 from tilewright.ir.core import Constant, Op
 from tilewright.ir.effects import Access, Ordering
 from tilewright.ir.instruction import Emitter, Instruction, Lanes
@@ -43,7 +43,7 @@ class CpAsync(OneThreadCopy):
     name = "cp.async"
     widths = (32, 64, 128)
 
-    @computed
+    @computed_once
     def accesses(self) -> tuple[Access, ...]:
         return (
             Access("read", "source", (MemSpace.GMEM, MemSpace.GENERIC), bits=self.bits, agent=AGENT),

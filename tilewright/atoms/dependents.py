@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tilewright.errors import ConstraintError
-from tilewright.ir.computed import computed
+from tilewright.ir.computed import computed, computed_once
 from tilewright.ir.core import Op
 from tilewright.ir.effects import Ordering
 from tilewright.ir.instruction import Emitter, Instruction, Lanes
@@ -38,7 +38,7 @@ class GridDependency(Instruction):
         if self.action not in ("wait", "launch_dependents"):
             raise ConstraintError(f"no griddepcontrol.{self.action}; there are wait and launch_dependents")
 
-    @computed
+    @computed_once
     def orders(self) -> tuple[Ordering, ...]:
         return (Ordering("gpu", acquire=True),) if self.action == "wait" else ()
 

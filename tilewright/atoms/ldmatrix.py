@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright.atoms.copy import split_operands, write_registers
 from tilewright.atoms.matrix_copy import MatrixCopy
-from tilewright.ir.computed import computed
+from tilewright.ir.computed import computed, computed_once
 from tilewright.ir.core import Op
 from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Emitter, Lanes
@@ -31,7 +31,7 @@ class LdMatrix(MatrixCopy):
     def __post_init__(self) -> None:
         self.check_parameters()
 
-    @computed
+    @computed_once
     def accesses(self) -> tuple[Access, ...]:
         return self._sides("read", "write")
 

@@ -15,7 +15,7 @@ import numpy as np
 from tilewright.atoms.cp_async import AGENT
 from tilewright.atoms.mbarrier_state import MOST, Touch
 from tilewright.errors import ConstraintError
-from tilewright.ir.computed import computed
+from tilewright.ir.computed import computed, computed_once
 from tilewright.ir.core import Constant, Op
 from tilewright.ir.effects import Access, Ordering
 from tilewright.ir.instruction import Emitter, Instruction, Lanes
@@ -65,7 +65,7 @@ class MbarrierInstruction(Instruction):
         """Whose accesses it orders: those of remote ones reach the cluster in any case."""
         return self.scope or ("cluster" if self.remote else "cta")
 
-    @computed
+    @computed_once
     def accesses(self) -> tuple[Access, ...]:
         return (_UPDATE_CLUSTER if self.remote else _UPDATE,)
 
@@ -175,7 +175,7 @@ class MbarrierArrive(MbarrierInstruction):
         if not isinstance(self.arrivals, int) or not 1 <= self.arrivals <= MOST:
             raise ConstraintError(f"mbarrier.arrive: {self.arrivals!r} arrivals; a static count from 1 to {MOST}")
 
-    @computed
+    @computed_once
     def orders(self) -> tuple[Ordering, ...]:
         return _releases(self)
 
@@ -212,7 +212,7 @@ class MbarrierExpectTx(MbarrierInstruction):
     def __post_init__(self) -> None:
         self.check_order()
 
-    @computed
+    @computed_once
     def orders(self) -> tuple[Ordering, ...]:
         return _releases(self) if self.arrive else ()
 
@@ -283,7 +283,7 @@ class MbarrierTest(MbarrierInstruction):
     def takes(self) -> tuple[str, ...]:
         return ("parity", "nanoseconds") if self.limited else ("parity",)
 
-    @computed
+    @computed_once
     def orders(self) -> tuple[Ordering, ...]:
         ordering = Ordering(self.ordered_scope, acquire=True, through="mbarrier", where_true=True)
         return () if self.is_relaxed else (ordering,)

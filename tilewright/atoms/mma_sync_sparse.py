@@ -19,7 +19,7 @@ from tilewright.atoms.mma import active_warps, make_plan
 from tilewright.atoms.mma_sync import MmaSync, operand_layout
 from tilewright.atoms.sparse_mma import SparseMma
 from tilewright.atoms.sparsity import chunk_of, misplaced, stored_places, written_out
-from tilewright.ir.computed import computed
+from tilewright.ir.computed import computed, computed_once
 from tilewright.ir.core import Op
 from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Emitter, Lanes
@@ -64,7 +64,7 @@ class SparseMmaSync(SparseMma, MmaSync):
     def layout_a(self) -> Layout:
         return operand_layout(self.shape_mnk[0], self.stored_k, self.type_a.width)
 
-    @computed
+    @computed_once
     def accesses(self) -> tuple[Access, ...]:
         return (*MmaSync.accesses, Access("read", "E", (MemSpace.RMEM,), 3))
 

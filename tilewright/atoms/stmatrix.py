@@ -8,7 +8,7 @@ from typing import Any
 from tilewright.atoms.copy import as_index, split_operands
 from tilewright.atoms.matrix_copy import MatrixCopy
 from tilewright.errors import ConstraintError
-from tilewright.ir.computed import computed
+from tilewright.ir.computed import computed, computed_once
 from tilewright.ir.core import Op
 from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Emitter, Lanes
@@ -33,7 +33,7 @@ class StMatrix(MatrixCopy):
     def __post_init__(self) -> None:
         self.check_parameters()
 
-    @computed
+    @computed_once
     def accesses(self) -> tuple[Access, ...]:
         return self._sides("write", "read")[::-1]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tilewright.errors import ConstraintError
-from tilewright.ir.computed import computed
+from tilewright.ir.computed import computed, computed_once
 from tilewright.ir.core import Constant, Op, Value
 from tilewright.ir.effects import Ordering
 from tilewright.ir.instruction import Emitter, Instruction, Lanes, need
@@ -153,7 +153,7 @@ class Fence(Instruction):
                 f"no fence.{self.semantics}.{self.scope}; scopes of {self.semantics} are {', '.join(known)}"
             )
 
-    @computed
+    @computed_once
     def orders(self) -> tuple[Ordering, ...]:
         return (Ordering(self.scope, acquire=True, release=True),)
 
@@ -190,7 +190,7 @@ class FenceProxy(Instruction):
         if self.kind not in ("async", "alias") or self.space not in spaces:
             raise ConstraintError(f"no {self.mnemonic()}")
 
-    @computed
+    @computed_once
     def orders(self) -> tuple[Ordering, ...]:
         proxies = ("generic", "async") if self.kind == "async" else ("generic",)
         return (Ordering("thread", acquire=True, release=True, proxies=proxies),)

@@ -39,7 +39,7 @@ from tilewright.atoms.tcgen05_ws import BUFFERS, Tcgen05WsMma, ZeroColumns
 from tilewright.atoms.tensor_memory_alloc import TCGEN05
 from tilewright.atoms.tensor_memory_cp import SmemToTmem, UnitCopy
 from tilewright.errors import ConstraintError
-from tilewright.ir.computed import computed
+from tilewright.ir.computed import computed_once
 from tilewright.ir.core import Constant, Op
 from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Emitter, Instruction, Lanes, lacking_features, need
@@ -134,7 +134,7 @@ class DescribedMma(Instruction):
         lanes = (f"lanes {i}" for i in range(self.lanes))
         return (*metadata, *factors, *("zero columns",) * self.masks, *lanes)
 
-    @computed
+    @computed_once
     def accesses(self) -> tuple[Access, ...]:
         tile = Access("read", "B", (MemSpace.SMEM,), 2, align=16, agent=AGENT, proxy="async")
         tmem = Access("read", "A", (MemSpace.TMEM,), 1, agent=AGENT)

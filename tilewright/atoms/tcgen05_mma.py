@@ -26,7 +26,7 @@ from tilewright.atoms.tcgen05_layouts import CtaLayouts, a_fragment, accumulator
 from tilewright.atoms.tcgen05_validity import K_OF_SM_103, PACKED_KINDS, MmaForm, check_mma_shape
 from tilewright.atoms.tensor_memory import MMA
 from tilewright.atoms.value_types import BY_NAME
-from tilewright.ir.computed import computed
+from tilewright.ir.computed import computed, computed_once
 from tilewright.ir.core import Op
 from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Emitter, Lanes, lacking_features, need
@@ -95,7 +95,7 @@ class Tcgen05Mma(DescriptorMma):
         assert made.fields
         return made
 
-    @computed
+    @computed_once
     def accesses(self) -> tuple[Access, ...]:
         return self.products
 

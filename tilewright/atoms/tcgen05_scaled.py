@@ -23,7 +23,7 @@ from tilewright.atoms.tcgen05_mma import AGENT, Tcgen05Mma
 from tilewright.atoms.tensor_memory import COLUMNS, LANES
 from tilewright.atoms.tensor_memory_state import TensorMemory, uniform
 from tilewright.errors import ConstraintError
-from tilewright.ir.computed import computed
+from tilewright.ir.computed import computed_once
 from tilewright.ir.core import Op
 from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Lanes, need
@@ -68,7 +68,7 @@ class Tcgen05ScaledMma(Tcgen05Mma):
         assert made.fields
         return made
 
-    @computed
+    @computed_once
     def accesses(self) -> tuple[Access, ...]:
         factors = Access("read", "SFA", (MemSpace.TMEM,), 4, agent=AGENT)
         return (*self.products, factors, replace(factors, role="SFB", operand=5))

@@ -15,7 +15,7 @@ from tilewright.atoms.tensor_memory import COMMIT, FENCE
 from tilewright.atoms.tensor_memory_alloc import TCGEN05
 from tilewright.atoms.tensor_memory_state import TensorMemories
 from tilewright.errors import ConstraintError
-from tilewright.ir.computed import computed
+from tilewright.ir.computed import computed_once
 from tilewright.ir.core import Op
 from tilewright.ir.effects import Ordering
 from tilewright.ir.instruction import Emitter, Instruction, Lanes, need
@@ -40,7 +40,7 @@ class Tcgen05Commit(MbarrierInstruction):
 
     # What the thread has waited for before its MMAs is in the past of who waits for the commit, too: a stage that they
     # have read is filled again.
-    @computed
+    @computed_once
     def orders(self) -> tuple[Ordering, ...]:
         scope = "cluster" if self.remote or self.ctas == 2 else "cta"
         return (
@@ -104,7 +104,7 @@ class Tcgen05Fence(Instruction):
     features: ClassVar[tuple[int, ...]] = TCGEN05
     accesses = ()
 
-    @computed
+    @computed_once
     def orders(self) -> tuple[Ordering, ...]:
         """Between this thread's ``tcgen05`` and its synchronisation with others: the fence itself releases nothing."""
         return (Ordering("thread", acquire=self.side == "after", release=self.side == "before", agent=AGENT),)

@@ -20,7 +20,7 @@ from tilewright.atoms.tensor_memory_alloc import TCGEN05
 from tilewright.atoms.tensor_memory_copy import WARP, TmemCopyLayouts, tmem_copy_layouts
 from tilewright.atoms.tensor_memory_state import TensorMemories, TensorMemory, uniform
 from tilewright.errors import ConstraintError
-from tilewright.ir.computed import computed
+from tilewright.ir.computed import computed, computed_once
 from tilewright.ir.core import Op
 from tilewright.ir.effects import Access, Ordering
 from tilewright.ir.instruction import Emitter, HeldRegisters, Instruction, Lanes
@@ -355,7 +355,7 @@ class TmemWait(Instruction):
     features: ClassVar[tuple[int, ...]] = TCGEN05
     accesses = ()
 
-    @computed
+    @computed_once
     def orders(self) -> tuple[Ordering, ...]:
         return (Ordering("thread", acquire=True, release=True, through="group", agent=self.agent),)
 

@@ -18,7 +18,7 @@ from tilewright.atoms.tensor_memory_alloc import TmemRelinquish
 from tilewright.atoms.tma_engine import READS, WRITES, Engine, LoadEngine, StoreEngine
 from tilewright.atoms.warp import elect
 from tilewright.errors import ConstraintError
-from tilewright.ir.computed import computed
+from tilewright.ir.computed import computed, computed_once
 from tilewright.ir.core import Op, Value
 from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Emitter, Lanes
@@ -230,7 +230,7 @@ class TmaStore(TmaCopy):
 
     name = "cp.async.bulk.tensor"
 
-    @computed
+    @computed_once
     def accesses(self) -> tuple[Access, ...]:
         does = "update" if self.reduction else "write"
         return (

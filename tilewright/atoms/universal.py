@@ -19,7 +19,7 @@ from tilewright.atoms.copy import (
     split_operands,
 )
 from tilewright.errors import ConstraintError
-from tilewright.ir.computed import computed
+from tilewright.ir.computed import computed, computed_once
 from tilewright.ir.core import Constant, Op, Value
 from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Emitter, Lanes
@@ -50,7 +50,7 @@ class UniversalCopy(OneThreadCopy):
     widths = tuple(VECTOR_TYPES)
     splits = True
 
-    @computed
+    @computed_once
     def accesses(self) -> tuple[Access, ...]:
         spaces = ANY_SPACE if self.bits <= 128 else (MemSpace.GMEM, MemSpace.RMEM)
         source = Access("read", "source", spaces, bits=self.bits)

@@ -18,7 +18,7 @@ from tilewright.atoms.mma import DescriptorMma
 from tilewright.atoms.value_types import BY_NAME, shown
 from tilewright.atoms.wgmma_flow import AGENT, missing_fences
 from tilewright.errors import ConstraintError
-from tilewright.ir.computed import computed
+from tilewright.ir.computed import computed, computed_once
 from tilewright.ir.core import Function, Op
 from tilewright.ir.effects import Access
 from tilewright.ir.instruction import Emitter, Lanes
@@ -81,7 +81,7 @@ class WgmmaAtom(DescriptorMma):
     fields = ("accum_c",)
     descriptor_format: ClassVar[DescriptorFormat | None] = DESCRIPTORS
 
-    @computed
+    @computed_once
     def accesses(self) -> tuple[Access, ...]:
         return self.dense_accesses()
 

@@ -14,7 +14,7 @@ from tilewright.atoms.sparse_mma import SparseMma
 from tilewright.atoms.sparsity import METADATA_ROWS, instruction_metadata_layout
 from tilewright.atoms.wgmma import WgmmaAtom
 from tilewright.atoms.wgmma_flow import AGENT
-from tilewright.ir.computed import computed
+from tilewright.ir.computed import computed_once
 from tilewright.ir.effects import Access
 from tilewright.ir.types import MemSpace
 from tilewright.layout import Layout
@@ -37,7 +37,7 @@ class SparseWgmmaAtom(SparseMma, WgmmaAtom):
     name = "wgmma.sp"
     word_rows: ClassVar[int] = METADATA_ROWS
 
-    @computed
+    @computed_once
     def accesses(self) -> tuple[Access, ...]:
         return (*self.dense_accesses(), Access("read", "E", (MemSpace.RMEM,), 4, agent=AGENT))
 

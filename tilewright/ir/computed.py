@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -21,3 +22,15 @@ def computed(method: Callable[[Any], T]) -> T:
     90
     """
     return property(method)  # type: ignore[return-value]  # what it gives, where checkers see it
+
+
+def computed_once(method: Callable[[Any], T]) -> T:
+    """As :func:`computed`, found when it is first asked for and kept: of objects that do not change.
+
+    >>> class Load:
+    ...     accesses = computed_once(lambda self: ["read"])
+    >>> load = Load()
+    >>> load.accesses is load.accesses
+    True
+    """
+    return cached_property(method)  # type: ignore[return-value]  # what it gives, where checkers see it

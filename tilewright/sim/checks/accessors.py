@@ -83,6 +83,7 @@ class Accessors:
     def forget(self) -> None:
         """Drop what the group knew: from now on only what it did is asked for."""
         self.snapshot = None
+        self.__dict__.pop("known", None)
 
     # -- lane by lane --------------------------------------------------------------------------------------------------
 
@@ -209,11 +210,18 @@ class Accessors:
     def know(self, needs: Array, which: Array | None = None) -> bool:
         """Whether the warps that act (of them only those in whose row ``which`` is True) know what ``needs`` names of
         their clusters."""
-        rows, cluster = self.rows_and_clusters
+        known, cluster = self.known
         if which is not None and not self.listed:
-            rows, cluster = which, cluster[which]
+            known, cluster = known[which], cluster if type(cluster) is int else cluster[which]
+        return bool(np.logical_and.reduce(known >= needs[cluster], axis=None))
+
+    @found_once
+    def known(self) -> tuple[Array, Any]:
+        """``[warps that act, columns]`` the clocks that they know, and the cluster of each; a number if it is one."""
+        rows, cluster = self.rows_and_clusters
         known = self.clocks.clocks[self.group.warps[rows]] if self.snapshot is None else self.snapshot.rows[rows]
-        return bool((known >= needs[cluster]).all())
+        first = int(cluster[0])
+        return known, first if first == int(cluster[-1]) else cluster
 
     def know_by_warp(self, theirs: Ranges, ours: Ranges) -> bool:
         """Whether each warp that acts (it reaches what ``ours`` says) knows what those threads did at the same bytes
@@ -227,8 +235,7 @@ class Accessors:
         done[warps] = theirs.acting.now
         there = ours.block[:, None] * per + np.arange(per)  # the warps of the block whose memory is reached
         hit = (low[there] < ours.high[:, None]) & (high[there] > ours.low[:, None])
-        rows, _ = self.rows_and_clusters
-        known = clocks.clocks[self.group.warps[rows]] if self.snapshot is None else self.snapshot.rows[rows]
+        known, _ = self.known
         # Warps whose bytes do not overlap need no order: for them clock 0 is asked, which is always known.
         known = np.take_along_axis(known, clocks.own[there], axis=1)
         return bool((known >= np.where(hit, done[there], 0)).all())

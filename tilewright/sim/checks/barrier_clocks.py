@@ -379,10 +379,8 @@ class MbarrierClocks:
             self.waiting.setdefault(warp, []).append((place, lane))
 
     def end_wait(self, warps: Array) -> None:
-        if not self.waiting:
-            return
         whole_warps: dict[int, list[int]] = {}
-        for warp in map(int, warps):
+        for warp in warps.tolist():
             for place, lane in self.waiting.pop(warp, ()):
                 if lane is None:
                     whole_warps.setdefault(place, []).append(warp)

@@ -157,14 +157,14 @@ class HappensBefore(Observer):
         clocks, layout = self.waves[wave], self.layout
         own, cluster = int(clocks.own[other]), int(clocks.cluster[other])
         # All lanes of a warp share its column; the elected one, whichever it is, has one more (0 before there is one).
-        columns = [own, own + layout.elected] if layout.elects else [own]
         if cluster == clocks.cluster[warp]:
             row = clocks.clocks[warp]
-            if any(row[column] >= clock for column in columns):
+            if row[own] >= clock or (layout.elects and row[own + layout.elected] >= clock):
                 return True
         lane_clocks = clocks.lane_clocks.get(warp)
         if lane_clocks is None:
             return False
+        columns = [own, own + layout.elected] if layout.elects else [own]
         identities = range(first := int(clocks.unit[other]) * WARP, first + WARP)
         every = (lane_clocks.know, *lane_clocks.extras.values())
         return any(k.knows_of_any(cluster, columns, identities, clock) for k in every)
@@ -246,9 +246,11 @@ class HappensBefore(Observer):
         return found
 
     def resumes(self, group: Group, wait: Any) -> None:
-        if self.stages is not None:
-            self.stages.wait_is_over(group, wait.op, self.mbarriers[group.wave])
-        self.mbarriers[group.wave].end_wait(group.warps)
+        mbarriers = self.mbarriers[group.wave]
+        if mbarriers.waiting:
+            if self.stages is not None:
+                self.stages.wait_is_over(group, wait.op, mbarriers)
+            mbarriers.end_wait(group.warps)
         self.clusters[group.wave].end_wait(group.warps, wait)
 
     # -- fences, groups, warps -----------------------------------------------------------------------------------------

@@ -158,16 +158,16 @@ class PendingAccesses:
             met = self._maybe_same_lines(reach, met)
             if len(met) > 1:
                 met = self._last_writers(reach, met)
-            met = [record for record in met if not record.happened_before(acting)]
+            met = [record for record in met if not record.is_known(acting)]
             if met and not self._after_by_warp(met, reach, acting) and not self._other_cells(reach, met):
                 return False
         if load and _by_threads(acting):
             # The next loads may reach other lines between the first and the last, and other warps may reach these.
-            clear = not met and all(record.happened_before(acting) for record in here)
+            clear = not met and all(record.is_known(acting) for record in here)
             self._begin_moment(acting.group)
             if clear:
                 self.clear.append((start, stop))
-        elif load and _by_agent(acting) and not met and all(record.happened_before(acting) for record in here):
+        elif load and _by_agent(acting) and not met and all(record.is_known(acting) for record in here):
             who, moment = _who_reads(reach, acting), (self.changes, *_known_at_issue(acting))
             before = self.agent_reads.get(who)
             if before is None or before.moment != moment:
@@ -222,7 +222,8 @@ class PendingAccesses:
         loads = load and _by_threads(acting)
         moment = self.moment if loads else (acting.group, acting.tick, acting.agent, acting.landed)
         part = number, reach, acting
-        record = next((r for r in self.records[-RECENT:] if r.accepts(reach, acting, load, moment)), None)
+        recent = self.records[: -RECENT - 1 : -1]  # the newest first, which mostly is the one
+        record = next((r for r in recent if r.accepts(reach, acting, load, moment)), None)
         if record is None:
             record = AccessRecord(reach, load, acting, [part], moment)
             self._append(record)

@@ -108,8 +108,10 @@ class AccessRecord:
 
     def happened_before(self, acting: Accessors) -> bool:
         """Whether it is plain that all of it happened before what is done now."""
-        if self.older_than(*acting.floors):
-            return True
+        return self.older_than(*acting.floors) or self.is_known(acting)
+
+    def is_known(self, acting: Accessors) -> bool:
+        """Whether the clocks of those who act say so."""
         needs = self.needs  # made into one array when it is asked for first: most records never are
         if needs is None:
             return False

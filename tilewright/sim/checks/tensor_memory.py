@@ -93,7 +93,8 @@ class TensorMemoryOrder(Checker):
         self.fences = self.thorough or any(a.name == FENCE and a.written for a in atoms)
         self.uses: list[_Use | None] = [None]
         self.cells: dict[TensorMemory, _Cells] = {}
-        self.sides: dict[tuple[Wave, int], dict[int, _Side]] = {}  # by wave and cluster: those of its warps
+        self.sides: dict[tuple[Wave, int], _Side] = {}  # by wave and warp
+        self.clusters: dict[tuple[Wave, int], dict[int, _Side]] = {}  # by wave and cluster: those of its warps
 
     def tensor_memory(self, group: Group, row: int, memory: TensorMemory, writes: bool, where: list[Any]) -> None:
         """A warp reads or writes the cells ``where``: compared with the last write of each and, if it writes, the last
@@ -138,15 +139,15 @@ class TensorMemoryOrder(Checker):
         return all(one is other for one, other in zip(written, where, strict=True))
 
     def _side(self, wave: Wave, warp: int) -> _Side:
-        sides = self._sides(wave, warp)
-        found = sides.get(warp)
+        found = self.sides.get((wave, warp))
         if found is None:
-            found = sides[warp] = _Side()
+            found = self.sides[wave, warp] = _Side()
+            self._of_cluster(wave, warp)[warp] = found
         return found
 
-    def _sides(self, wave: Wave, warp: int) -> dict[int, _Side]:
-        """The sides of all warps of the warp's cluster. No others reach the tensor memory of its blocks."""
-        return self.sides.setdefault((wave, int(self.order.waves[wave].cluster[warp])), {})
+    def _of_cluster(self, wave: Wave, warp: int) -> dict[int, _Side]:
+        """The sides of the warps of the warp's cluster. No others reach the tensor memory of its blocks."""
+        return self.clusters.setdefault((wave, int(self.order.waves[wave].cluster[warp])), {})
 
     # -- fences and commits --------------------------------------------------------------------------------------------
 
@@ -188,7 +189,7 @@ class TensorMemoryOrder(Checker):
 
     def _acquire(self, wave: Wave, warp: int) -> None:
         mine = self._side(wave, warp)
-        for other, side in self._sides(wave, warp).items():
+        for other, side in self._of_cluster(wave, warp).items():
             if other != warp and len(side.points) > mine.known.get(other, 0):
                 mine.known[other] = self._points_known(wave, warp, other, mine.known.get(other, 0))
 
