@@ -12,7 +12,7 @@ import pytest
 import tilewright as cutlass
 from tilewright import cute, pipeline
 from tilewright.cute.runtime import from_dlpack
-from tilewright.errors import ConstraintError
+from tilewright.errors import ConstraintError, StagingError
 from tilewright.experimental import task_scheduling as ts
 from tilewright.experimental.task_scheduling.enums import PipelineGroupMode
 from tilewright.experimental.task_scheduling.resources import (
@@ -387,3 +387,74 @@ def test_tiles_are_skipped_and_domains_are_of_tiles() -> None:
     d = np.zeros((4, 3), np.int32)
     run_skipping(from_dlpack(d))
     assert (d == np.array([[0, 0, 0], [1, 0, 1], [3, 0, 3], [6, 0, 6]])).all()
+
+
+# -- Python's control flow in schedules of a kernel ----------------------------------------------------------------
+
+
+def captured(fill: Callable[[Any, Any], None]) -> list[str]:
+    """The steps of a schedule of a ring that a kernel captures; ``fill`` gets the ring and a number of the kernel."""
+    found: list[str] = []
+    body = cute.jit(fill)
+
+    @cute.kernel
+    def kernel() -> None:
+        t, _, _ = cute.arch.thread_idx()
+
+        @ts.schedule
+        def filled(ring: MemoryResource) -> None:
+            body(ring, t)
+
+        found.extend(step.label for step, _ in filled(MemoryResource(name="ring")).root.walk())
+
+    @cute.jit
+    def host() -> None:
+        kernel().launch(grid=1, block=32)
+
+    cute.compile(host)
+    return found
+
+
+def test_loops_and_branches_of_a_schedule_are_pythons() -> None:
+    """They run while it is captured: three iterations record three steps, in a kernel too."""
+
+    def fill(ring: Any, t: Any) -> None:
+        bound = 4 if t > 3 else 2
+        with ts.domain_loop(0, bound):
+            pass
+        for i in range(3):
+            ring.acquire()
+            if i == 1:
+                ring.commit()
+        n = 0
+        while n < 2:
+            ring.commit()
+            n += 1
+
+    expected = ["ring.acquire", "ring.acquire", "ring.commit", "ring.acquire", "ring.commit", "ring.commit"]
+    assert captured(fill) == expected
+
+
+def _loops(ring: Any, t: Any) -> None:
+    for _ in range(t):
+        ring.acquire()
+
+
+def _branches(ring: Any, t: Any) -> None:
+    if t > 3:
+        ring.acquire()
+
+
+def _turns(ring: Any, t: Any) -> None:
+    while t > 3:
+        t -= 1
+        ring.acquire()
+
+
+@pytest.mark.parametrize("fill", [_loops, _branches, _turns])
+def test_a_schedule_decides_nothing_by_numbers_of_the_kernel(fill: Any) -> None:
+    """One step would be recorded, whatever the number is."""
+    with pytest.raises(
+        StagingError, match=r"a step of the schedule 'filled' inside of a run-time \w+( loop)? at line \d+"
+    ):
+        captured(fill)

@@ -40,7 +40,8 @@ class Builder:
 
     Of a kernel, ``block_shape`` is the shape of its thread blocks where the launch states it, and ``smem_bytes`` the
     shared memory that is allocated so far, with the (start, end) of the ``smem_gaps`` in it; ``regions`` are the open
-    run-time regions of the language, outermost first.
+    run-time regions of the language, outermost first. ``recording``: functions that run now
+    describe steps in place of emitting ops, so Python iterates over known ranges.
 
     >>> from tilewright.ir.types import I32
     >>> b = Builder(Block([Value(I32, "n")]))
@@ -58,6 +59,7 @@ class Builder:
         self.smem_bytes = 0
         self.smem_gaps: list[tuple[int, int]] = []
         self.regions: list[Any] = []
+        self.recording = False
         self.ptx_registers: dict[str, Any] = {}  # that inline PTX declares for the whole function
         self.variables: list[Variable] = []  # of the user's, as they are assigned
         self.swizzled: dict[Any, Any] = {}  # offsets under swizzles, by block and offset: `lang.tensors.swizzled`

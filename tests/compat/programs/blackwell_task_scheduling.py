@@ -264,7 +264,7 @@ def gemm_kernel(
     def store_schedule(sums, result, wq):
         with work_tile_loop(wq):
             sums.wait()
-            for part in cutlass.range_constexpr(TILE_N // PART):
+            for part in range(TILE_N // PART):
                 values = sums.load_part(part=part)
                 result.store_part(values=values, part=part)
             sums.release()

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from tilewright.errors import ConstraintError
-
-_OPEN: list[list[Block]] = []  # of each schedule being captured, the blocks that are open
+from tilewright.ir.builder import Builder
+from tilewright.lang.staging.builder import depth
+from tilewright.lang.staging.location import fail
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,23 +76,49 @@ class Block:
                 yield from item.blocks()
 
 
-def begin() -> Block:
-    """Capture a schedule from now on."""
+class _Capture(NamedTuple):
+    """A schedule that is being captured: its name, the blocks that are open, how many regions of the kernel were open
+    before it, and whether another one was being captured."""
+
+    name: str
+    blocks: list[Block]
+    regions: int
+    inside: bool
+
+
+_OPEN: list[_Capture] = []  # the innermost last
+
+
+def begin(name: str) -> Block:
+    """Capture a schedule from now on. Loops over known ranges in it are Python's, in a kernel too."""
     root = Block("root")
-    _OPEN.append([root])  # the innermost last
+    inside = Builder.active() and Builder.current().recording
+    _OPEN.append(_Capture(name, [root], depth(), inside))
+    if Builder.active():
+        Builder.current().recording = True
     return root
 
 
 def end() -> None:
     """The schedule is captured."""
-    _OPEN.pop()
+    capture = _OPEN.pop()
+    if Builder.active():
+        Builder.current().recording = capture.inside
 
 
 def opened() -> list[Block]:
-    """The blocks that are open, outermost first; an error outside of schedules."""
+    """The blocks that are open, outermost first; an error outside of schedules, and in what the kernel repeats or
+    decides: a step there would be recorded once."""
     if not _OPEN:
         raise ConstraintError("this belongs into a function marked @schedule, which captures it")
-    return _OPEN[-1]
+    if depth() > _OPEN[-1].regions:
+        region = Builder.current().regions[-1]
+        raise fail(
+            f"a step of the schedule {_OPEN[-1].name!r} inside of a {region}: Python's `for` and `if` run while it is "
+            "captured, and must know their bounds and conditions then; what the kernel repeats or decides is written "
+            "`with domain_loop(...):`, `with work_tile_loop(...):`, `with when_true(...):`"
+        )
+    return _OPEN[-1].blocks
 
 
 def record(
@@ -117,4 +144,4 @@ class Opening:
         return self
 
     def __exit__(self, *error: Any) -> None:
-        opened().pop()
+        _OPEN[-1].blocks.pop()

@@ -50,7 +50,7 @@ def schedule(function: Callable[..., Any]) -> Callable[..., ScheduleResult]:
 
     @functools.wraps(function)
     def captured(*args: Any, **kwargs: Any) -> ScheduleResult:
-        root = begin()
+        root = begin(function.__name__)
         try:
             function(*args, **kwargs)
         finally:

@@ -67,8 +67,9 @@ class For(HoldsUnnamed):
         objects: tuple[Any, ...],
     ) -> None:
         self.level = depth()
-        if isinstance(iterable, Range) and iterable.unroll_full and iterable.is_static:
-            iterable = iterable.python()
+        if isinstance(iterable, Range) and iterable.is_static:
+            if iterable.unroll_full or (Builder.active() and Builder.current().recording):
+                iterable = iterable.python()
         self.iterable = iterable
         self.iterator: Any = None
         self.region: ForBody | None = None
