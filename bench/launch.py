@@ -1,6 +1,6 @@
 """Host time of one launch of a compiled kernel with three torch tensors, and of a product, beside torch's own.
 
-    python bench/launch.py [--write DIR] [--only WORD ...]
+    python bench/launch.py [--write DIR] [--rounds N] [--only WORD ...]
 
 Launches are enqueued back to back into an idle stream in bursts shorter than the driver's queue; the time is the host's
 alone. All take turns, burst by burst; medians. ``--only``: the rows whose names have one of the words.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import random
 import statistics
 import sys
 import time
@@ -174,51 +175,57 @@ def groups() -> dict[str, Callable[[], Any]]:
 
 def new_rows() -> dict[str, Callable[[], Any]]:
     """Calls that no launch was kept of, as a program makes them that sees another number of rows each time; all kernels
-    are compiled. 1024 x 1024, of 8 experts where rows are in groups, whose number is K in the last two."""
+    are compiled. 1024 x 1024, of 8 experts where rows are in groups. "new rows": the ranges of 8 to 64 rows that plans
+    are made for were seen; "first rows": they were not."""
     n, experts, e4m3, bf16 = 1024, 8, torch.float8_e4m3fn, torch.bfloat16
-    dense, weights = drawn(n, n), drawn(experts, n, n)
+    dense, weights, rows = drawn(n, n), drawn(experts, n, n), random.Random(0).sample(range(513, 769), 256)
     int4 = prepare_weight(
         torch.randint(-8, 8, (n, n), device="cuda", dtype=torch.int8), torch.rand(n, n // 128, device="cuda").bfloat16()
     )
     b8, weights8 = drawn(n, n).to(e4m3).T, weights.to(e4m3).mT
     columns, columns8 = torch.rand(1, n, device="cuda"), torch.rand(experts, n, device="cuda")
+    whole, scales = drawn(max(rows), n), torch.rand(max(rows), 1, device="cuda")
+    whole8, index = whole.to(e4m3), torch.randint(256, (max(rows),), device="cuda", dtype=torch.int32)
+    places, factors = torch.randint(256, (max(rows), 2), device="cuda", dtype=torch.int32), scales.expand(-1, 2)
+    ends = {m: torch.arange(1, experts + 1, device="cuda", dtype=torch.int32) * (m // experts // 8 * 8) for m in rows}
 
-    def cut(rows: int) -> torch.Tensor:
-        return torch.arange(1, experts + 1, device="cuda", dtype=torch.int32) * (rows // experts)
+    products_by_matmul = sys.modules[matmul.__module__].REPEATED_PRODUCTS
 
-    made = [
-        (a, a.to(e4m3), torch.rand(rows, 1, device="cuda"), cut(rows), drawn(n, rows))
-        for rows in range(256, 768, 64)
-        for a in [drawn(rows, n)]
-    ]
-
-    def new(product: Callable[..., Any]) -> Callable[[], Any]:
-        arrays = itertools.cycle(made)
+    def new(product: Callable[..., Any], forget: bool = False) -> Callable[[], Any]:
+        numbers = itertools.cycle(rows)
 
         def run() -> Any:
-            repeated_call.CALLS.clear()
-            return product(*next(arrays))
+            repeated_call.forget() if forget else repeated_call.CALLS.clear()
+            products_by_matmul.clear()
+            m = next(numbers)
+            return product(whole[:m], whole8[:m], scales[:m], ends[m], m)
 
         return run
 
-    return {
-        "new rows: mixed_matmul(a, int4)": new(lambda a, a8, s, ends, t: mixed_matmul(a, int4)),
-        "new rows: torch.mm(a, b)": new(lambda a, a8, s, ends, t: torch.mm(a, dense)),
-        "new rows: scaled_matmul, rows": new(lambda a, a8, s, ends, t: scaled_matmul(a8, b8, s, columns)),
-        "new rows: torch._scaled_mm, rows": new(
-            lambda a, a8, s, ends, t: torch._scaled_mm(a8, b8, s, columns, out_dtype=bf16)
-        ),
-        "new rows: grouped_matmul(a, b, offsets)": new(lambda a, a8, s, ends, t: grouped_matmul(a, weights, ends)),
-        "new rows: torch._grouped_mm": new(lambda a, a8, s, ends, t: torch._grouped_mm(a, weights, ends)),
-        "new rows: scaled_grouped_matmul": new(
-            lambda a, a8, s, ends, t: scaled_grouped_matmul(a8, weights8, s.view(-1), columns8, ends)
-        ),
-        "new rows: torch._scaled_grouped_mm": new(
-            lambda a, a8, s, ends, t: torch._scaled_grouped_mm(a8, weights8, s.view(-1), columns8, ends, out_dtype=bf16)
-        ),
-        "new rows: grouped_matmul, K cut": new(lambda a, a8, s, ends, t: grouped_matmul(t, a, ends)),
-        "new rows: torch._grouped_mm, K cut": new(lambda a, a8, s, ends, t: torch._grouped_mm(t, a, ends)),
+    ours: dict[str, Callable[..., Any]] = {
+        "mixed_matmul(a, int4)": lambda a, a8, s, ends, m: mixed_matmul(a, int4),
+        "scaled_matmul, rows": lambda a, a8, s, ends, m: scaled_matmul(a8, b8, s, columns),
+        "grouped_matmul(a, b, offsets)": lambda a, a8, s, ends, m: grouped_matmul(a, weights, ends),
+        "grouped_matmul, rows=": lambda a, a8, s, ends, m: grouped_matmul(whole[:256], weights, ends, rows=index[:m]),
+        "scaled_grouped_matmul": lambda a, a8, s, ends, m: scaled_grouped_matmul(a8, weights8, s[:, 0], columns8, ends),
+        "grouped_matmul, K cut": lambda a, a8, s, ends, m: grouped_matmul(a.T, a, ends),
+        "combine_rows": lambda a, a8, s, ends, m: combine_rows(whole, places[:m], factors[:m]),
     }
+    peers: dict[str, Callable[..., Any]] = {
+        "matmul(a, b)": lambda a, a8, s, ends, m: matmul(a, dense),
+        "torch.mm(a, b)": lambda a, a8, s, ends, m: torch.mm(a, dense),
+        "torch._scaled_mm, rows": lambda a, a8, s, ends, m: torch._scaled_mm(a8, b8, s, columns, out_dtype=bf16),
+        "torch._grouped_mm": lambda a, a8, s, ends, m: torch._grouped_mm(a, weights, ends),
+        "torch._scaled_grouped_mm": lambda a, a8, s, ends, m: torch._scaled_grouped_mm(
+            a8, weights8, s[:, 0], columns8, ends, out_dtype=bf16
+        ),
+        "torch._grouped_mm, K cut": lambda a, a8, s, ends, m: torch._grouped_mm(a.T, a, ends),
+    }
+    found = {f"new rows: {name}": new(product) for name, product in (ours | peers).items()}
+    for run in found.values():  # all ranges
+        for _ in rows:
+            run()
+    return found | {f"first rows: {name}": new(product, True) for name, product in ours.items()}
 
 
 def sparse() -> dict[str, Callable[[], Any]]:
@@ -251,7 +258,8 @@ def main() -> None:
     for run in runs.values():
         for _ in range(10):
             run()  # after a few launches of a product, only addresses are written anew
-    figures = host_us(runs)
+    rounds = int(sys.argv[sys.argv.index("--rounds") + 1]) if "--rounds" in sys.argv else 25
+    figures = host_us(runs, rounds)
     records = [{"what": name, "us": us} for name, us in figures.items()]
     table("host time of a launch", [(name, f"{us:.2f}") for name, us in figures.items()], ("launch", "us"))
     if "--write" in sys.argv:

@@ -23,7 +23,7 @@ import ml_dtypes
 import numpy as np
 import torch
 
-from tests.gemm.drawn_calls import EIGHT, FLOATS, LAYOUTS, Calls, as_float, laid
+from tests.gemm.drawn_calls import EIGHT, FLOATS, LAYOUTS, ROWS, Calls, as_float, fewer, laid
 from tests.gemm.drawn_calls_of_models import MODELS
 from tests.search_options import add_options, in_processes, leave
 from tilewright import sim
@@ -61,7 +61,7 @@ class Dense(Calls):
         "autocast": (False, True),
         "arch": (None, "sm_80", "sm_90a", "sm_100a", "sm_120a"),
         "decomposition": ("auto", "stream_k", SplitK(2)),
-        "rows": (0, 1, 2),
+        "rows": ROWS,
     }
     on_gpu: ClassVar = {"frame": ("torch",), "arch": (None,)}
 
@@ -83,7 +83,8 @@ class Dense(Calls):
         return PermutedOperand(found if s["frame"] == "torch" or s["dtype"] == "bf16" else found.numpy(), order)
 
     def call(self, **s: Any) -> tuple[Any, np.ndarray]:
-        m = (self.m, max(2, self.m // 2), 2)[s["rows"]]
+        m = fewer(self.m, s["rows"])
+        m -= m % 2 if s["permuted"] else 0  # rows are two modes there
         x, z = self.x[:m], self.z[:m]
         a = self.permuted(x, s) if s["permuted"] in ("a", "both") else self.operand(x, s, "a")
         b = self.permuted(self.y, s) if s["permuted"] in ("b", "both") else self.operand(self.y, s, "b")
@@ -170,11 +171,11 @@ class Scaled(Calls):
         "bias": (False, True),
         "activation": (None, "relu"),
         "arch": (None, "sm_90a", "sm_89", "sm_100a", "sm_120a"),
-        "rows": (0, 1),
+        "rows": ROWS,
     }
 
     def draw(self) -> None:
-        self.m, self.n, self.k = self.extents((16, 33, 130), (16, 48, 144), (128, 256))
+        self.m, self.n, self.k = self.extents((16, 37, 140), (16, 48, 144), (128, 256))
 
     def fill(self) -> None:
         self.x, self.y, self.v = self.integers(self.m, self.k), self.integers(self.n, self.k), self.integers(self.n)
@@ -187,7 +188,7 @@ class Scaled(Calls):
         }
 
     def call(self, **s: Any) -> tuple[Any, np.ndarray]:
-        m = self.m if s["rows"] == 0 else max(1, self.m // 2)
+        m = fewer(self.m, s["rows"])
         of, (first, second) = EIGHT[s["dtype"]], self.pairs[s["kind"]]
         first = first[:m] if s["kind"] != "whole" else first
         a = laid(self.tensor(self.x[:m]).float().to(of), s["a"])
@@ -227,11 +228,11 @@ class ScaledGroups(Calls):
         "into": (False, True),
         "fast": (False, True),
         "arch": (None, "sm_90a", "sm_89"),
-        "rows": (0, 1),
+        "rows": ROWS,
     }
 
     def draw(self) -> None:
-        self.m, self.n, self.k = self.extents((40, 130), (16, 144), (128, 256))
+        self.m, self.n, self.k = self.extents((40, 140), (16, 144), (128, 256))
 
     def fill(self) -> None:
         self.x, self.y = self.integers(self.m, self.k), self.integers(3, self.n, self.k)
@@ -246,8 +247,8 @@ class ScaledGroups(Calls):
         self.ends = [sorted(self.random.choices(range(self.m // 2 + 1), k=3)) for _ in range(3)]
 
     def call(self, **s: Any) -> tuple[Any, np.ndarray]:
-        m = self.m if s["rows"] == 0 else self.m // 2
-        of, ends = EIGHT[s["dtype"]], self.ends[s["offsets"]]
+        m = fewer(self.m, s["rows"])
+        of, ends = EIGHT[s["dtype"]], [min(end, m) for end in self.ends[s["offsets"]]]
         first, second = self.first[s["kind"]][:m], self.second[s["kind"]]
         a = laid(self.tensor(self.x[:m]).float().to(of), s["a"])
         b = self.tensor(self.y).float().to(of).mT
@@ -286,12 +287,12 @@ class BlockScaled(Calls):
         "activation": (None, "relu"),
         "into": (False, True),
         "frame": ("torch", "numpy"),
-        "rows": (0, 1),
+        "rows": ROWS,
     }
     on_gpu = None
 
     def draw(self) -> None:
-        self.m, self.n, self.k = self.extents((40, 130), (16, 72), (64, 160))
+        self.m, self.n, self.k = self.extents((40, 140), (16, 72), (64, 160))
 
     def fill(self) -> None:
         self.x, self.y = self.numbers.integers(-2, 3, (2, self.m, self.k)), self.integers(2, self.n, self.k) // 2
@@ -299,7 +300,7 @@ class BlockScaled(Calls):
         self.scales = [self.powers(2, rows, self.k // 16) for rows in (self.m, self.n)]
 
     def call(self, **s: Any) -> tuple[Any, np.ndarray]:
-        m, number = self.m if s["rows"] == 0 else self.m // 2, s["batch"]
+        m, number = fewer(self.m, s["rows"]), s["batch"]
         vector = 16 if s["form"] == "nvfp4" else 32
         of = {"e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}.get(s["form"])
         factor = ml_dtypes.float8_e4m3fn if s["form"] == "nvfp4" else ml_dtypes.float8_e8m0fnu
@@ -346,12 +347,16 @@ OPERATORS: dict[str, type[Calls]] = {
 
 
 def states(calls: Calls, choose: random.Random, count: int) -> Iterator[dict[str, Any]]:
-    """States of which each differs from the last one by one to three properties."""
+    """States of which each differs from the last one by one to three properties; some are followed by others that
+    differ in their number of rows alone."""
     state = {name: values[0] for name, values in calls.properties.items()}
     for _ in range(count):
         for name in choose.sample(list(calls.properties), choose.randint(1, 3)):
             state[name] = choose.choice(calls.properties[name])
         yield dict(state)
+        if "rows" in state and choose.random() < 0.5:
+            for rows in choose.sample(calls.properties["rows"], len(calls.properties["rows"])):
+                yield {**state, "rows": rows}
 
 
 def rounded(wanted: np.ndarray, found: Any) -> np.ndarray:

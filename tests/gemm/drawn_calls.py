@@ -9,6 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
+ROWS = (0, 1, 2, 3, 4, 5)
+"""Choices of :func:`fewer`."""
 LAYOUTS = ("rows", "columns", "padded", "spread", "odd")
 FLOATS: dict[str, torch.dtype] = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
 EIGHT: dict[str, torch.dtype] = {"e4m3": torch.float8_e4m3fn, "e5m2": torch.float8_e5m2}
@@ -27,6 +29,11 @@ def laid(x: torch.Tensor, how: str) -> torch.Tensor:
         found = raw.new_zeros(rows, wide)[:, :: 2 if how == "spread" else 1][:, :columns]
     found.copy_(raw)
     return found.view(x.dtype)
+
+
+def fewer(rows: int, choice: int) -> int:
+    """All rows, half of them, numbers that are near to all, or none."""
+    return (rows, max(1, rows // 2), rows - 1, rows - 2, rows - 3, 0)[choice]
 
 
 def as_float(x: Any) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from tests.gemm.drawn_calls import EIGHT, FLOATS, Calls, laid
+from tests.gemm.drawn_calls import EIGHT, FLOATS, ROWS, Calls, fewer, laid
 from tilewright import sim
 from tilewright.gemm import combine_rows, compress_2_4, grouped_matmul, mixed_matmul, prepare_weight, sparse_matmul
 from tilewright.gemm.epilogue.activations import Gated
@@ -28,7 +28,7 @@ class Mixed(CallsOfModels):
     """``mixed_matmul`` of few and of many rows, whose weights are prepared anew for each call."""
 
     choices: ClassVar = {
-        "rows": (0, 1, 2),
+        "rows": tuple(range(9)),
         "dtype": ("f16", "bf16", "e4m3"),
         "bits": (4, 8),
         "zeros": (False, True),
@@ -53,7 +53,7 @@ class Mixed(CallsOfModels):
         self.factors = self.powers(70)
 
     def call(self, **s: Any) -> tuple[Any, np.ndarray]:
-        m, of = (3, 33, 70)[s["rows"]], {**FLOATS, **EIGHT}[s["dtype"]]
+        m, of = (3, 33, 70, 36, 39, 5, 8, 35, 0)[s["rows"]], {**FLOATS, **EIGHT}[s["dtype"]]
         group, a = s["group"], laid(self.floats(self.x[:m], of), s["a"])
         scales, points = self.scales[group], self.points[group] if s["zeros"] and s["bits"] == 4 else None
         numbers = self.y if points is None else self.y + 3  # with zero points they are 0 to 15
@@ -131,7 +131,7 @@ class Groups(CallsOfModels):
         "result": (None, "f32"),
         "kernel": (None, "tensorop_f16"),
         "arch": (None, "sm_90a", "sm_80"),
-        "extent": (0, 1),
+        "rows": ROWS,
     }
 
     def draw(self) -> None:
@@ -143,14 +143,15 @@ class Groups(CallsOfModels):
         self.index = self.numbers.permutation(self.m)
 
     def call(self, **s: Any) -> tuple[Any, np.ndarray]:
-        of, ends, begins = FLOATS[s["dtype"]], self.ends, [0, *self.ends]
-        m = self.m if s["extent"] == 0 else self.m // 2
+        m = fewer(self.m, s["rows"])
+        of, ends = FLOATS[s["dtype"]], [min(end, m) for end in self.ends]
+        begins = [0, *ends]
         x, y, index = self.x, self.y, None
         if s["cut"] == "rows":
-            a, b, wanted = laid(self.floats(x[0, :m], of), s["a"]), self.floats(y, of), np.zeros((m, self.n))
-            rows = x[0, :m]
+            rows = x[0, : m // 2 + 1 if s["indexed"] else m]
+            a, b, wanted = laid(self.floats(rows, of), s["a"]), self.floats(y, of), np.zeros((m, self.n))
             if s["indexed"]:
-                index = self.index[self.index < m]
+                index = self.index[:m] % len(rows)
                 rows = rows[index]
             for i, end in enumerate(ends):
                 wanted[begins[i] : end] = rows[begins[i] : end] @ y[i]
@@ -164,9 +165,11 @@ class Groups(CallsOfModels):
             a, b, wanted = self.floats(left, of), self.floats(right, of), np.zeros((3, self.k, self.k))
             for i, end in enumerate(ends):
                 wanted[i] = left[:, begins[i] : end] @ right[begins[i] : end]
-        return self.multiplied(s, a, b, index, wanted)
+        return self.multiplied(s, a, b, index, ends, wanted)
 
-    def multiplied(self, s: dict[str, Any], a: Any, b: Any, index: Any, wanted: np.ndarray) -> tuple[Any, np.ndarray]:
+    def multiplied(
+        self, s: dict[str, Any], a: Any, b: Any, index: Any, ends: list[int], wanted: np.ndarray
+    ) -> tuple[Any, np.ndarray]:
         of = FLOATS[s["result"] or s["dtype"]]
         more: dict[str, Any] = {"out_dtype": of, "kernel": s["kernel"], "decomposition": s["decomposition"]}
         if index is not None:
@@ -178,7 +181,7 @@ class Groups(CallsOfModels):
         elif s["into"]:
             more["out"] = self.full(wanted.shape, of)
         with sim.options(arch=s["arch"]) if s["arch"] else contextlib.nullcontext():
-            found = grouped_matmul(a, b, self.tensor(np.array(self.ends, np.int32)), **more)
+            found = grouped_matmul(a, b, self.tensor(np.array(ends, np.int32)), **more)
         return found, wanted
 
 
@@ -190,7 +193,7 @@ class RowSums(CallsOfModels):
         "source": ("rows", "padded", "odd"),
         "weights": ("rows", "columns"),
         "into": (False, True),
-        "tokens": (0, 1),
+        "rows": ROWS,
     }
 
     def draw(self) -> None:
@@ -201,7 +204,7 @@ class RowSums(CallsOfModels):
         self.places = self.numbers.permutation(self.m).reshape(-1, 2)
 
     def call(self, **s: Any) -> tuple[Any, np.ndarray]:
-        count = len(self.places) // (1 + s["tokens"])
+        count = fewer(len(self.places), s["rows"])
         of, places, factors = FLOATS[s["dtype"]], self.places[:count], self.factors[:count]
         source, weights = laid(self.floats(self.x, of), s["source"]), laid(self.tensor(factors), s["weights"])
         out = self.full((count, self.n), of) if s["into"] else None

@@ -7,9 +7,10 @@ run-time values of each are kept: what differs between a call and its repetition
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 Bounds = tuple[int, int]
@@ -36,8 +37,10 @@ class Record:
     """What a call has done so far."""
 
     launches: list[RecordedLaunch | RecordedProduct] = field(default_factory=list)
-    checks: list[tuple[Callable[[Any], None], Any]] = field(default_factory=list)
+    checks: list[tuple[partial[None], Any]] = field(default_factory=list)
     """Checks of the elements of an array, which every call has to make."""
+    alone: bool = False
+    """Whether something was planned for the extents of this call alone, and not for the range that they are in."""
 
 
 _THREAD = threading.local()
@@ -78,7 +81,14 @@ def prepared_launch(prepared: Any, addresses: tuple[int, ...]) -> None:
         record.launches.append(RecordedProduct(prepared, addresses))
 
 
-def check_elements(check: Callable[[Any], None], array: Any) -> None:
+def planned_alone() -> None:
+    """Note that this call's launches may not be those of other extents of their range (``open_extents``)."""
+    record = current()
+    if record is not None:
+        record.alone = True
+
+
+def check_elements(check: partial[None], array: Any) -> None:
     """``check(array)``, also in each repetition of the call."""
     check(array)
     record = current()

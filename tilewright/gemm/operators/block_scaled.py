@@ -4,6 +4,7 @@ tensor cores of sm_100 and sm_120 multiply in: the formats mxfp8, mxfp4 and nvfp
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
@@ -25,7 +26,9 @@ from tilewright.gemm.host.problem import Problem, check_output, check_vector
 from tilewright.gemm.mainloop.factors import WORDS
 from tilewright.gemm.operators.arrays import framework, namespace, new_result, row_major_copy
 from tilewright.gemm.operators.mixed import run as run_compiled
+from tilewright.gemm.operators.open_extents import Modes, Place
 from tilewright.gemm.operators.repeated_call import is_torch, repeated_call
+from tilewright.gemm.operators.rows import planned_rows
 from tilewright.gemm.operators.torch_state import any_recorded, materialised
 from tilewright.gemm.schedule.decomposition import PersistentTiles
 from tilewright.gemm.tuning.stand_in import numeric_class
@@ -126,7 +129,12 @@ def block_scaled_matmul(
         from tilewright.gemm.operators.torch_block_scaled import recorded
 
         return recorded(*tensors, *options)
-    return repeated_call("block_scaled_matmul", tensors, out, options, run)
+    return repeated_call("block_scaled_matmul", tensors, out, options, run, open_rows)
+
+
+def open_rows(tensors: Sequence[Any]) -> Sequence[Modes]:
+    """The rows of a and out."""
+    return ((Place(0), Place(5)),) if tensors[0].ndim == 2 else ()
 
 
 def check_frameworks(a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any, out: Any) -> None:
@@ -346,7 +354,7 @@ def launch(
 ) -> None:
     """Run the kernel in the size that suits the problem, compiled once for operands of a kind."""
     gpu, D = limits(problem.machine), problem.D
-    shape = A.rows, B.rows, A.extent, D.shape[2]
+    shape = planned_rows(A.rows), B.rows, A.extent, D.shape[2]
     config = fastest(entry, "data_parallel", shape, gpu)[0].config
     stored = [x.matrix.tensor(replace(operand, dtype=x.matrix.dtype)) for x, operand in ((A, config.a), (B, config.b))]
     words = [x.tensor(Operand(Int64, Major.K, 128)) for x in factors]

@@ -34,7 +34,7 @@ from tilewright.gemm.operators.block_scaled import (
 )
 from tilewright.gemm.operators.group_checks import check_offsets
 from tilewright.gemm.operators.group_launch import TableLaunch, leading_stride
-from tilewright.gemm.operators.offsets import OffsetLaunch, cut_mode_and_shape
+from tilewright.gemm.operators.offsets import OffsetLaunch, cut_mode_and_shape, with_planned
 from tilewright.gemm.tuning.stand_in import numeric_class
 from tilewright.lang.arguments.arrays import array_of
 from tilewright.lang.numbers.dtypes import numeric_of_dtype
@@ -234,10 +234,10 @@ class FactorsLaunch(OffsetLaunch):
 def fastest_of_groups(product: FactorsProduct, gpu: Limits) -> AnyConfig:
     """The size for groups of which the host does not know how they cut the rows."""
     problem, times = product.problem, fitting_sizes(product.entry, gpu)
-    (m, n, k), groups = product.extents, product.groups
+    (m, n, k), groups = with_planned(product.extents, 0), product.groups
     if problem.machine == "cpu" and simulated().sizes == "simulator":
         return min(times.sizes, key=lambda size: simulated_work(size, (-(-m // groups), n, k, 1)))
-    read = sum(math.prod(x.shape) * x.dtype.bytes for x in (product.A.matrix, product.B.matrix))
+    read = m * product.A.matrix.shape[1] + math.prod(product.B.matrix.shape)  # operands are bytes
     written = m * n * product.D.dtype.bytes
     return times.fastest_cut((m, n, k), 0, groups, read, written)
 

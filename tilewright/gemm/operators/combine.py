@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -16,6 +17,7 @@ from tilewright.gemm.host.problem import check_output
 from tilewright.gemm.kernel.combine import combine
 from tilewright.gemm.operators.arrays import framework, new_result
 from tilewright.gemm.operators.mixed import run
+from tilewright.gemm.operators.open_extents import Modes, Place
 from tilewright.gemm.operators.repeated_call import is_torch, repeated_call
 from tilewright.gemm.operators.torch_state import any_recorded, materialised
 from tilewright.lang.arguments.arrays import array_of
@@ -56,7 +58,13 @@ def combine_rows(source: Any, places: Any, weights: Any, *, out: Any = None) -> 
         from tilewright.gemm.operators.torch_combine import recorded
 
         return recorded(*tensors)
-    return repeated_call("combine_rows", tensors, out, (), partial(combined, *tensors))
+    return repeated_call("combine_rows", tensors, out, (), partial(combined, *tensors), open_rows)
+
+
+def open_rows(tensors: Sequence[Any]) -> Sequence[Modes]:
+    """The tokens, and the rows of source."""
+    source, places, _, _ = tensors
+    return ((Place(1), Place(2), Place(3)), (Place(0),)) if source.ndim == places.ndim == 2 else ()
 
 
 def check_frameworks(source: Any, places: Any, weights: Any, out: Any) -> None:

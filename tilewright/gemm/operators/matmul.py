@@ -20,7 +20,7 @@ from tilewright.gemm.host.epilogue_operands import check_epilogue
 from tilewright.gemm.host.handle import Handle
 from tilewright.gemm.host.plan import Plan, simulated_gpu
 from tilewright.gemm.host.problem import Problem
-from tilewright.gemm.host.recorded import current, prepared_launch
+from tilewright.gemm.host.recorded import current, planned_alone, prepared_launch
 from tilewright.gemm.host.scales import check_result, linear_combination
 from tilewright.gemm.host.universal import MAY_PACK
 from tilewright.gemm.operators.arrays import (
@@ -386,9 +386,14 @@ class Request:
             if found is not None and found.kernel in [entry.name for entry in entries]:
                 # What the file says may be a size of another version of the library.
                 with contextlib.suppress(TilewrightError):
-                    return found.plan(problem, problem.machine, self.may_pack)
-        plan = self.planner(entries, self.may_pack)
-        return plan_for_rows(problem, plan) if isinstance(self.decomposition, str) else plan(problem)
+                    plan = found.plan(problem, problem.machine, self.may_pack)
+                    planned_alone()
+                    return plan
+        planner = self.planner(entries, self.may_pack)
+        if isinstance(self.decomposition, str):
+            return plan_for_rows(problem, planner)
+        planned_alone()
+        return planner(problem)
 
     def passing(self, key: Any, plan: Plan, given: CallArrays) -> tuple[Plan, Until]:
         """The plan, or one by a kernel for many numbers of rows, until this one has been launched often."""

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf, prod
 from typing import Any
 
@@ -27,9 +29,11 @@ from tilewright.gemm.mixed_config import COLUMNS, DEPTH, KINDS, LANES, NARROW, W
 from tilewright.gemm.operators.arrays import framework, new_result, row_major_copy, view_of
 from tilewright.gemm.operators.matmul import matmul
 from tilewright.gemm.operators.mixed_hopper import multiplied_by_wgmma
+from tilewright.gemm.operators.open_extents import Modes, Place
 from tilewright.gemm.operators.planned import by_the_model
 from tilewright.gemm.operators.prepare_weight import PreparedWeight, check_prepared
 from tilewright.gemm.operators.repeated_call import is_torch, repeated_call
+from tilewright.gemm.operators.rows import plan_for_rows
 from tilewright.gemm.operators.torch_state import any_recorded
 from tilewright.gemm.small_m_config import MixedSmallMConfig
 from tilewright.gemm.tuning.stand_in import numeric_class
@@ -127,6 +131,7 @@ def mixed_matmul(
             out,
             (activation, out_dtype),
             lambda: multiplied(a, weight, bias, scale_a, out, activation, out_dtype),
+            open_rows,
         )
     if framework(a, "a") == "jax":
         from tilewright.gemm.operators.jax_products import mixed
@@ -135,6 +140,11 @@ def mixed_matmul(
             raise ArgumentError("JAX arrays are immutable: call mixed_matmul without out, and use its result")
         return mixed(a, weight, bias, scale_a, activation, out_dtype)
     return multiplied(a, weight, bias, scale_a, out, activation, out_dtype)
+
+
+def open_rows(tensors: Sequence[Any]) -> Sequence[Modes]:
+    """The rows of a, scale_a and out."""
+    return ((Place(0), Place(5, vector=True), Place(6)),) if tensors[0].ndim == 2 else ()
 
 
 def multiplied(
@@ -360,7 +370,7 @@ class MixedProduct:
             matmul(a, dense, out, bias=self.bias, activation=self.activation)
             return
         problem, entries = Problem.of(a, dense, None, out), candidates(self.problem.A.dtype, None)
-        plan = by_the_model(entries, "auto", MAY_PACK[False], (), problem)
+        plan = plan_for_rows(problem, partial(by_the_model, entries, "auto", MAY_PACK[False], ()))
         PreparedProblem(problem, self.function, plan).launch(stream)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from tilewright.gemm.host.problem import WIDEST, Problem
 from tilewright.gemm.host.recorded import prepared_launch
 from tilewright.gemm.host.universal import PreparedProblem
 from tilewright.gemm.operators.prepared import Prepared
+from tilewright.gemm.operators.rows import plan_for_rows
 from tilewright.lang.arguments.arrays import array_of
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def multiplied_by_wgmma(
     problem = replace(problem, B=prepared_matrix(weight))
     if entry.family.refusal(entry.sizes, problem, "auto", capability_of(problem.machine)) is not None:
         return False
-    plan = plan_of(problem, entry)
+    plan = plan_for_rows(problem, partial(plan_of, entry))
     if stream is not None:
         PreparedProblem(problem, function, plan).launch(stream)
         return True
@@ -88,7 +89,7 @@ def multiplied_by_wgmma(
     return True
 
 
-def plan_of(problem: Problem, entry: KernelEntry) -> Plan:
+def plan_of(entry: KernelEntry, problem: Problem) -> Plan:
     """The kernel in the size that suits the problem."""
     gpu, simulator = limits(problem.machine), problem.machine == "cpu" and simulated().sizes == "simulator"
     chosen, shares = sized(entry, problem.shape, gpu, simulator)

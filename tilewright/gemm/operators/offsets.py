@@ -53,8 +53,9 @@ from tilewright.gemm.operators.group_checks import (
 from tilewright.gemm.operators.group_launch import MOST_ITERATIONS, TableLaunch, entry_of, leading_stride, usable_sizes
 from tilewright.gemm.operators.grouped import with_contiguous
 from tilewright.gemm.operators.matmul import matmul
-from tilewright.gemm.operators.repeated import torch_key
+from tilewright.gemm.operators.open_extents import Modes, Place
 from tilewright.gemm.operators.repeated_call import is_torch, repeated_call
+from tilewright.gemm.operators.rows import planned_rows
 from tilewright.gemm.operators.torch_state import any_recorded, materialised
 from tilewright.gemm.tuning.stand_in import numeric_class
 from tilewright.lang.arguments.arrays import array_of
@@ -142,11 +143,26 @@ def grouped_matmul(
                 raise ArgumentError("decomposition cannot be given where PyTorch records the call: leave it out")
             result = recorded(a, b, offsets, rows, out, out_dtype, kernel, functions)
         else:
-            options = out_dtype, kernel, decomposition, key_of(functions, torch_key) if functions else ()
-            result = repeated_call("grouped_matmul", tensors, out, options, run)
+            options = out_dtype, kernel, decomposition, key_of(functions, dtypes) if functions else ()
+            result = repeated_call("grouped_matmul", tensors, out, options, run, open_modes)
     else:
         result = run()
     return result if instead is None else instead
+
+
+def dtypes(array: Any) -> Any:
+    """The part of the key of functions that an array of theirs has; its geometry is among those of the tensors."""
+    return array.dtype
+
+
+def open_modes(tensors: Sequence[Any]) -> Sequence[Modes]:
+    """Of groups of rows the rows of the product, with what has an element or a row for each, and where they are read by
+    index those of a; of groups cut out of K, K."""
+    a, b, _, rows, _, *arrays = tensors
+    of_product = [Place(4 + number) for number in range(1 + len(arrays))]
+    if (a.ndim, b.ndim) == (2, 3):
+        return ((Place(0), *of_product),) if rows is None else ((Place(3), *of_product), (Place(0),))
+    return ((Place(0, 1), Place(1)),) if (a.ndim, b.ndim) == (2, 2) else ()
 
 
 def multiplied(
@@ -324,6 +340,12 @@ def problem_extents(problem: Problem) -> tuple[int, int, int]:
     return problem.D.shape[0], problem.D.shape[1], problem.A.shape[1]
 
 
+def with_planned(extents: tuple[int, int, int], mode: int) -> tuple[int, int, int]:
+    """The extents with as much of the mode that is cut as is planned for."""
+    m, n, k = (planned_rows(extent) if i == mode else extent for i, extent in enumerate(extents))
+    return m, n, k
+
+
 def cut_mode_and_shape(
     a: tuple[int, ...], b: tuple[int, ...], offsets: tuple[int, ...] | None
 ) -> tuple[int, tuple[int, ...]]:
@@ -396,9 +418,13 @@ class OffsetLaunch(TableLaunch):
             return None
         return GatheredRows(from_dlpack(product.rows).mark_layout_dynamic(), Int32(self.problem.A.shape[0]))
 
+    @property
+    def planned(self) -> tuple[int, int, int]:
+        """The same with as much of the mode that is cut as is planned for: what decides blocks and memory."""
+        return with_planned(self.extents, self.mode)
+
     def table(self) -> tuple[Any, int]:
-        extents = self.extents
-        tiles = [-(-extent // size) for extent, size in zip(extents[:2], whole_tile(self.config), strict=False)]
+        tiles = [-(-extent // size) for extent, size in zip(self.planned[:2], whole_tile(self.config), strict=False)]
         if self.mode == 2:
             tiles.append(self.rows)
         else:  # each group may have a tile that is not full
@@ -410,7 +436,7 @@ class OffsetLaunch(TableLaunch):
         only how many iterations there are at most."""
         if not self.sharing:
             return super().blocks(tiles, at_once)
-        k_tiles = -(-problem_extents(self.problem)[2] // self.config.tile[2])
+        k_tiles = -(-self.planned[2] // self.config.tile[2])
         most = (tiles // self.rows) * (k_tiles + self.rows) if self.mode == 2 else tiles * k_tiles
         if most >= MOST_ITERATIONS:
             raise ArgumentError(f"the groups have up to {most} k tiles, more than 32-bit numbers hold")
@@ -422,13 +448,17 @@ def fastest_cut(
 ) -> AnyConfig:
     """The size for groups of which the host does not know how they cut the mode, where blocks may be ``sharing`` tiles;
     in the simulator the one that it finishes first if they are equal."""
-    extents, times = problem_extents(problem), usable_sizes(any_begin(problem, mode), entry, gpu, sharing)
+    extents = with_planned(problem_extents(problem), mode)
+    times = usable_sizes(any_begin(problem, mode), entry, gpu, sharing)
     if problem.machine == "cpu" and simulated().sizes == "simulator":
         m, n, k = (-(-extent // groups) if i == mode else extent for i, extent in enumerate(extents))
         return min(times.sizes, key=lambda size: simulated_work(size, (m, n, k, 1)))
-    read, written = (
-        sum(math.prod(x.shape) * x.dtype.bytes for x in matrices) for matrices in ((problem.A, problem.B), (problem.D,))
+    m, n, k = extents
+    of_a, of_b, written = (
+        math.prod(x.shape[2:]) * rows * columns * x.dtype.bytes
+        for x, rows, columns in ((problem.A, m, k), (problem.B, k, n), (problem.D, m, n))
     )
+    read = of_a + of_b
     return times.fastest_cut(extents, mode, groups, read, written, sharing)
 
 

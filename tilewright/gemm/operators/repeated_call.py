@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from tilewright.gemm.host.plan import simulated_gpu
 from tilewright.gemm.host.recorded import current
 from tilewright.gemm.operators.launches import Launches
+from tilewright.gemm.operators.open_extents import Modes, OpenCall, closed, key_without, last_offset, opened
 from tilewright.gemm.operators.repeated import WritesApart, torch_key
 
 REMEMBERED = 4096
@@ -27,6 +28,8 @@ PAGE = 512
 """Bytes: memory for what is between launches has the remainder by it that it had at first."""
 CALLS: dict[Any, RepeatedCall] = {}
 """The launches of calls, by geometry, options and operator."""
+OPEN: dict[Any, OpenCall] = {}
+"""The same without extents that are open."""
 
 
 class Place(NamedTuple):
@@ -48,13 +51,23 @@ class NewTensor:
     elements: int
     offset: int
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether its elements reach from the beginning to the end of the memory."""
+        reach = 1 + sum((n - 1) * d for n, d in zip(self.shape, self.stride, strict=True))
+        return (self.offset, reach) == (0, self.elements)
+
+    def with_shape(self, shape: tuple[int, ...]) -> NewTensor:
+        """One of another shape that :attr:`is_whole`, too."""
+        reach = 1 + sum((n - 1) * d for n, d in zip(shape, self.stride, strict=True))
+        return NewTensor(shape, self.stride, self.dtype, self.device, reach, 0)
+
     @cached_property
     def make(self) -> Callable[[], Any]:
         """Makes one; a view only where it has to be one: it takes 1 us more."""
         torch = sys.modules["torch"]
         kind = {"dtype": self.dtype, "device": self.device}
-        reach = 1 + sum((n - 1) * d for n, d in zip(self.shape, self.stride, strict=True))
-        if (self.offset, reach) == (0, self.elements):
+        if self.is_whole:
             return partial(torch.empty_strided, self.shape, self.stride, **kind)
         return lambda: torch.empty(self.elements, **kind).as_strided(self.shape, self.stride, self.offset)
 
@@ -94,8 +107,10 @@ class RepeatedCall(WritesApart):
     at another distance it is not known whose it is."""
     one: tuple[tuple[int, int], ...] = ()
     """Tensors that were one array, of which one was written: the call allows that."""
-    checks: tuple[tuple[Callable[[Any], None], int], ...] = ()
+    checks: tuple[tuple[partial[None], int], ...] = ()
     """Checks of the elements of a tensor, in the simulator."""
+    alone: bool = False
+    """Whether it is no example for calls with other extents."""
     disjoint: set[tuple[int, ...]] = field(default_factory=set, compare=False)
 
     def may_be_one(self, operand: int, written: int) -> bool:
@@ -142,6 +157,11 @@ class RepeatedCall(WritesApart):
         return [(launches, None if places is None else picked(places)) for launches, places in self.launches]
 
 
+def span(x: Any) -> tuple[int, int]:
+    """Where a tensor's elements begin and end, seen from its address."""
+    return 0, (last_offset(x) + 1) * x.element_size() if x.numel() else 0
+
+
 def picked(places: tuple[Place, ...]) -> Callable[[tuple[int, ...]], tuple[int, ...]]:
     """Gives the addresses at ``places``: at the beginnings of their tensors by one call of C, 0.5 us less."""
     if any(place.shift for place in places):
@@ -156,9 +176,17 @@ def is_torch(a: Any) -> bool:
     return torch is not None and isinstance(a, torch.Tensor)
 
 
-def repeated_call(operator: str, tensors: Sequence[Any], out: Any, options: Any, run: Callable[[], Any]) -> Any:
+def repeated_call(
+    operator: str,
+    tensors: Sequence[Any],
+    out: Any,
+    options: Any,
+    run: Callable[[], Any],
+    open_modes: Callable[[Sequence[Any]], Sequence[Modes]] = closed,
+) -> Any:
     """What ``run()`` gives: the result of an ``operator`` for PyTorch tensors (None: not given) and ``options``, which
-    is ``out`` if that is given. Where such a call was made before, its launches are made again."""
+    is ``out`` if that is given. Where such a call was made before, its launches are made again; ``open_modes`` names
+    the modes whose extents may then be others (:mod:`~tilewright.gemm.operators.open_extents`)."""
     if current() is not None:  # a part of a call that is recorded
         return run()
     try:
@@ -167,6 +195,12 @@ def repeated_call(operator: str, tensors: Sequence[Any], out: Any, options: Any,
     except (RuntimeError, TypeError, AttributeError):  # no strides, no hash: whatever it is, it is an error
         return run()
     given = [x for x in tensors if x is not None]
+    others: OpenCall | None = None
+    if known is None and (found := opened(tensors, open_modes(tensors))) is not None:
+        others = OPEN.setdefault((key_without(tensors, found), *key[1:]), OpenCall())
+        known = others.call(found.extents, tuple([span(x) for x in given]))
+        if known is not None:
+            keep(key, known)
     if known is not None:
         result = known.launch(given, out)
         if result is not None:
@@ -175,7 +209,20 @@ def repeated_call(operator: str, tensors: Sequence[Any], out: Any, options: Any,
 
     result, made = recorded(run, given, out)
     if made is not None:
-        if len(CALLS) >= REMEMBERED:
-            CALLS.clear()
-        CALLS[key] = made
+        keep(key, made)
+        if others is not None and found is not None:
+            others.learn(made, found.extents)
     return result
+
+
+def keep(key: Any, call: RepeatedCall) -> None:
+    """Keep a call for its repetition."""
+    if len(CALLS) >= REMEMBERED:
+        forget()
+    CALLS[key] = call
+
+
+def forget() -> None:
+    """Keep no call: the next one of each geometry is planned at length."""
+    CALLS.clear()
+    OPEN.clear()

@@ -21,6 +21,7 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem
+from tilewright.gemm.host.recorded import planned_alone
 from tilewright.gemm.operators.launches import is_captured
 from tilewright.gemm.operators.repeated import RepeatedProduct, Repetitions
 from tilewright.gemm.tuning import store
@@ -57,13 +58,13 @@ def rows_are_free(problem: Problem) -> bool:
 
 def plan_for_rows(problem: Problem, plan: Callable[[Problem], Plan]) -> Plan:
     """``plan``'s for the range of rows that the problem's are in, where that can be used for these."""
-    if not rows_are_free(problem):
-        return plan(problem)
-    rows = problem.shape[0]
-    with contextlib.suppress(ArgumentError):  # it would name the rounded extents
-        found = plan(problem.with_rows(planned_rows(rows)))
-        if holds(found, rows):
-            return found
+    if rows_are_free(problem):
+        rows = problem.shape[0]
+        with contextlib.suppress(ArgumentError):  # it would name the rounded extents
+            found = plan(problem.with_rows(planned_rows(rows)))
+            if holds(found, rows):
+                return found
+    planned_alone()
     return plan(problem)
 
 

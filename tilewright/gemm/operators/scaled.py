@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,7 @@ from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.problem import Problem, check_vector
 from tilewright.gemm.operators.arrays import framework, is_traced
 from tilewright.gemm.operators.matmul import Request
+from tilewright.gemm.operators.open_extents import Modes, Place
 from tilewright.gemm.operators.repeated_call import is_torch, repeated_call
 from tilewright.gemm.operators.torch_state import any_recorded
 from tilewright.gemm.tuning.stand_in import numeric_class
@@ -137,7 +139,7 @@ def scaled_matmul(
     if (kernel is None or isinstance(kernel, str)) and is_torch(a):
         options = activation, out_dtype, use_fast_accum, kernel, saturate
         if not any_recorded(sys.modules["torch"], *tensors):
-            return repeated_call("scaled_matmul", tensors, out, options, lambda: request().run())
+            return repeated_call("scaled_matmul", tensors, out, options, lambda: request().run(), open_rows)
         from tilewright.gemm.operators.torch_scaled import recorded
 
         return recorded(a, b, scale_a, scale_b, bias, out, *options[:-1], scale_result, amax, saturate)
@@ -146,6 +148,11 @@ def scaled_matmul(
 
         return of_request(request())
     return request().run()
+
+
+def open_rows(tensors: Sequence[Any]) -> Sequence[Modes]:
+    """The rows of a, out and scale_a."""
+    return ((Place(0), Place(2), Place(3, vector=True)),) if tensors[0].ndim == 2 else ()
 
 
 def no_block_scales(entry: KernelEntry) -> ArgumentError:

@@ -4,6 +4,7 @@ columns. Argument names and shapes are those of ``torch._scaled_grouped_mm``."""
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -20,6 +21,7 @@ from tilewright.gemm.kernel.group_table import GroupBlockScales, GroupScales
 from tilewright.gemm.operators.arrays import framework, namespace, new_result
 from tilewright.gemm.operators.block_scaled_offsets import block_scaled_groups, has_factors
 from tilewright.gemm.operators.offsets import CutProduct, problem_extents, product_of
+from tilewright.gemm.operators.open_extents import Modes, Place
 from tilewright.gemm.operators.repeated_call import is_torch, repeated_call
 from tilewright.gemm.operators.scaled import FAST, PROMOTED, no_block_scales
 from tilewright.gemm.operators.torch_state import any_recorded, materialised
@@ -87,7 +89,12 @@ def scaled_grouped_matmul(
         from tilewright.gemm.operators.torch_scaled_offsets import recorded
 
         return recorded(*tensors, out_dtype, use_fast_accum, kernel)
-    return repeated_call("scaled_grouped_matmul", tensors, out, (out_dtype, use_fast_accum, kernel), run)
+    return repeated_call("scaled_grouped_matmul", tensors, out, (out_dtype, use_fast_accum, kernel), run, open_rows)
+
+
+def open_rows(tensors: Sequence[Any]) -> Sequence[Modes]:
+    """Of groups of rows, the rows of a, scale_a and out."""
+    return ((Place(0), Place(2), Place(5)),) if (tensors[0].ndim, tensors[1].ndim) == (2, 3) else ()
 
 
 def check_frameworks(a: Any, b: Any, scale_a: Any, scale_b: Any, offsets: Any, out: Any) -> None:

@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from tilewright.gemm.host.recorded import Record, RecordedLaunch, RecordedProduct, recording
 from tilewright.gemm.operators.epilogues import written_numbers
-from tilewright.gemm.operators.launches import Binding, Launches, PreparedLaunch, Slot
+from tilewright.gemm.operators.launches import Launches, PreparedLaunch, RecordedLaunches, Slot
 from tilewright.gemm.operators.repeated_call import PAGE, NewTensor, Place, RepeatedCall, Scratch
 from tilewright.ir.runtime import DevicePointer
 
@@ -123,7 +123,7 @@ class Attribution:
         written = tuple(sorted(i for i in self.written if i < self.fixed))
         apart = tuple(sorted(self.apart))
         one = tuple([(i, j) for j in written for i, x in enumerate(fixed) if i != j and x == fixed[j]])
-        return RepeatedCall(tuple(launches), self.new, spans, written, self.scratch, apart, one, checks)
+        return RepeatedCall(tuple(launches), self.new, spans, written, self.scratch, apart, one, checks, record.alone)
 
     def launch(self, made: RecordedLaunch) -> PreparedLaunch:
         """A compiled function with the places of its pointers, and of addresses in numbers."""
@@ -155,17 +155,6 @@ class Attribution:
         numbers = 3, *(first + number for number in written_numbers(prepared.function))
         self.written.update(places[number].operand for number in numbers)
         return prepared, places
-
-
-class RecordedLaunches(Launches):
-    """Launches of compiled functions, which need no workspace."""
-
-    def __init__(self, device: str) -> None:
-        super().__init__(device, workspace=False)
-        self.bindings[0] = []
-
-    def bind(self, stream: Any) -> Binding:
-        return self.bindings[0]
 
 
 def region_of(x: torch.Tensor) -> Region:

@@ -1,0 +1,265 @@
+"""Calls that differ from earlier ones in an extent, as the number of tokens, of which launches are kept.
+
+What an operator launches depends on such an open extent by its plan and by the extent itself. Plans are made for ranges
+of it (``rows.planned_rows``), so in one range the launches of two calls differ in the extent alone: where a number is
+not the same in both, it is the extent in both, or nothing is derived from these calls. The places of such numbers are a
+property of the kernels, so in another range one call of the same kernels is enough. Then any extent of the range is
+launched by the numbers of that call, with the extent in its places.
+
+An operator names the modes that are open. It plans for ``planned_rows`` of the first one, or says ``planned_alone``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+from tilewright.gemm.operators.launches import PreparedLaunch, RecordedLaunches
+from tilewright.gemm.operators.repeated import geometry
+from tilewright.gemm.operators.rows import WIDE_OFFSET, planned_rows
+
+
+class Place(NamedTuple):
+    """A mode of a tensor. ``vector``: a matrix (n, 1) is read as a vector."""
+
+    tensor: int
+    mode: int = 0
+    vector: bool = False
+
+
+Modes = Sequence[Place]
+"""The modes that have one extent: the first one says which; a mode of another extent is not open."""
+
+
+def closed(tensors: Sequence[Any]) -> Sequence[Modes]:
+    """No mode is open."""
+    return ()
+
+
+class Open(NamedTuple):
+    """The open extents of a call, and which mode of a tensor has which: tensor to (mode, number of the extent)."""
+
+    extents: tuple[int, ...]
+    modes: dict[int, tuple[int, int]]
+
+
+def opened(tensors: Sequence[Any], open_modes: Sequence[Modes]) -> Open | None:
+    """What is open of the ``tensors`` (None: not given). None where an extent says more than how many there are: there
+    is one, a matrix has them next to each other (then accesses are as wide as the extent allows), or so many that
+    offsets have 64 bits."""
+    extents, found = list[int](), dict[int, tuple[int, int]]()
+    for number, modes in enumerate(open_modes):
+        extents.append(tensors[modes[0].tensor].shape[modes[0].mode])
+        if extents[-1] < 2:
+            return None
+        for tensor, at, vector in modes:
+            x = tensors[tensor]
+            if x is None or x.ndim <= at or x.shape[at] != extents[-1]:
+                continue
+            column = vector and x.numel() == x.shape[at]
+            if (x.ndim > 1 and x.stride(at) <= 1 and not column) or last_offset(x) >= WIDE_OFFSET:
+                return None
+            found[tensor] = at, number
+    return Open(tuple(extents), found) if extents else None
+
+
+def last_offset(x: Any) -> int:
+    """Elements from the first to the last one of a tensor."""
+    return sum((n - 1) * d for n, d in zip(x.shape, x.stride(), strict=True))
+
+
+def key_without(tensors: Sequence[Any], found: Open) -> tuple[Any, ...]:
+    """The geometry of the tensors, with the numbers of open extents in the place of these."""
+    keys: list[Any] = []
+    for number, x in enumerate(tensors):
+        if number not in found.modes:
+            keys.append(None if x is None else geometry(x))
+            continue
+        mode, which = found.modes[number]
+        dtype, shape, *others = geometry(x)
+        keys.append((dtype, (*shape[:mode], (which,), *shape[mode + 1 :]), *others))
+    return tuple(keys)
+
+
+class Numbers(NamedTuple):
+    """The numbers of a call that may depend on an extent: those that may be one (of launches, the result's extents,
+    those of checks), and where the memory of arrays begins and ends, seen from their addresses and from the beginnings
+    and ends of the operands that they are a part of."""
+
+    exact: list[Any]
+    bounds: list[tuple[int, int]]
+
+
+class Places(NamedTuple):
+    """For each of :class:`Numbers`: the number of the extent that it is (None: it is the same for all); which of the
+    bounds go with the operand's."""
+
+    exact: list[int | None]
+    bounds: list[bool]
+    fixed: tuple[int, ...] = ()
+    """The extents that have been one number in all calls, so that their places are not known."""
+
+
+class Known(NamedTuple):
+    """A recorded call, with what it is derived from."""
+
+    call: Any
+    extents: tuple[int, ...]
+    numbers: Numbers
+
+
+@dataclass
+class OpenCall:
+    """Calls that differ in their open extents alone."""
+
+    places: dict[Any, Places] = field(default_factory=dict)
+    """By what is launched, without numbers."""
+    seen: dict[Any, Known] = field(default_factory=dict)
+    """By range and what is launched: a call of kernels whose places are not known."""
+    known: dict[int, tuple[Known, Places]] = field(default_factory=dict)
+    """By range."""
+
+    def learn(self, call: Any, extents: tuple[int, ...]) -> None:
+        """Take a recorded call."""
+        what = launched(call)
+        if call.alone or what is None or is_wide(call.result):
+            return
+        now, at = Known(call, extents, Numbers([*exact_numbers(call)], [*bounds(call)])), planned_rows(extents[0])
+        places = self.places.get(what)
+        if places is None or places.fixed:
+            before = self.seen.setdefault((at, what), now)
+            found = None if before is now else places_of(before, now)
+            if found is not None and (places is None or len(found.fixed) < len(places.fixed)):
+                self.places[what] = places = found
+        if places is None:
+            return
+        if all(which is None or x == extents[which] for x, which in zip(now.numbers.exact, places.exact, strict=True)):
+            self.known[at] = now, places
+
+    def call(self, extents: tuple[int, ...], spans: tuple[tuple[int, int], ...]) -> Any:
+        """The call with these extents, whose given tensors have the ``spans``; None where none is known."""
+        known = self.known.get(planned_rows(extents[0]))
+        if known is None:
+            return None
+        (call, before, numbers), places = known
+        if any(extents[number] != before[number] for number in places.fixed):
+            return None
+        exact = [x if which is None else extents[which] for x, which in zip(numbers.exact, places.exact, strict=True)]
+        made = with_numbers(call, iter(exact), zip(numbers.bounds, places.bounds, strict=True), spans)
+        return None if is_wide(made.result) else made
+
+
+def is_wide(result: Any) -> bool:
+    """Whether a new result wants offsets of 64 bits."""
+    return result is not None and result.elements > WIDE_OFFSET
+
+
+def places_of(first: Known, second: Known) -> Places | None:
+    """Where the extents are in the numbers of calls of one range; None where that is not certain."""
+    pairs = list(enumerate(zip(first.extents, second.extents, strict=True)))
+    fixed = tuple([number for number, (one, other) in pairs if one == other])
+    pairs = [pair for pair in pairs if pair[0] not in fixed]
+    found = Places([], [], fixed)
+    for x, y in zip(first.numbers.exact, second.numbers.exact, strict=True):
+        extents = [number for number, pair in pairs if pair == (x, y)]
+        if x != y and len(extents) != 1:
+            return None
+        found.exact.append(None if x == y else extents[0])
+    for (x, of_x), (y, of_y) in zip(first.numbers.bounds, second.numbers.bounds, strict=True):
+        if x != y and of_x != of_y:
+            return None
+        found.bounds.append(x != y)
+    return found
+
+
+# -- a call as what it launches, and numbers ---------------------------------------------------------------------------
+
+
+def launched(call: Any) -> Any:
+    """What a call launches and makes, but for its numbers; None where that cannot be launched by numbers alone: blocks
+    share tiles through memory that is bound at length, or the result has more memory than elements."""
+    result = call.result
+    if result is not None and not result.is_whole:
+        return None
+    steps = []
+    for launches, places in call.launches:
+        if launches.workspace:
+            return None
+        for step in launches.bindings[0]:
+            slots = tuple([(x.place, x.operand, x.shift, x.number) for x in step.slots])
+            steps.append((step.code, places, slots, len(step.values), tuple([x[0] for x in step.exposed])))
+    made = result and (result.stride, result.dtype, result.device)
+    checks = tuple([(check.func, operand) for check, operand in call.checks])
+    return tuple(steps), made, checks, call.written, call.scratch, call.one, call.apart
+
+
+def exact_numbers(call: Any) -> Iterator[Any]:
+    """In the order in which :func:`with_numbers` takes them."""
+    if call.result is not None:
+        yield from call.result.shape
+    for launches, _ in call.launches:
+        for step in launches.bindings[0]:
+            addresses = {slot.place for slot in step.slots}
+            yield from [x for place, x in enumerate(step.values) if place >= FIRST and place not in addresses]
+    for check, _ in call.checks:
+        yield from check.args
+
+
+FIRST = 2
+"""The number of the first argument among the values of host code."""
+
+
+def bounds(call: Any) -> Iterator[tuple[int, int]]:
+    """In the order in which :func:`with_numbers` takes them."""
+    for launches, places in call.launches:
+        for step in launches.bindings[0]:
+            for operand, low, high in parts(step):
+                begin, end = part_of(operand, places, call.spans)
+                yield from ((low, low - begin), (high, high - end))
+
+
+def parts(step: PreparedLaunch) -> list[tuple[int, int, int]]:
+    """The memory that a launch knows bounds of: whose it is, its beginning and end, seen from the address of that."""
+    return [(slot.operand, slot.low, slot.high) for slot in step.slots] + list(step.exposed)
+
+
+def part_of(operand: int, places: Any, spans: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """The beginning and the end of what an operand of a launch is or is a part of: a tensor of the call; of other
+    memory none."""
+    at = operand if places is None else places[operand].operand
+    return spans[at] if at < len(spans) else (0, 0)
+
+
+def with_numbers(
+    call: Any, exact: Iterator[Any], limits: Iterator[tuple[tuple[int, int], bool]], spans: tuple[tuple[int, int], ...]
+) -> Any:
+    """The call with other numbers, for given tensors with these ``spans``."""
+    result = call.result
+    if result is not None:
+        result = result.with_shape(tuple([next(exact) for _ in result.shape]))
+        spans = (*spans, (0, result.elements * result.dtype.itemsize))
+    made = []
+    for launches, places in call.launches:
+        new = RecordedLaunches(launches.device)
+        for step in launches.bindings[0]:
+            addresses = {slot.place for slot in step.slots}
+            values = [x if place < FIRST or place in addresses else next(exact) for place, x in enumerate(step.values)]
+            known = [
+                tuple(
+                    [
+                        edge + after if moves else x
+                        for edge, ((x, after), moves) in zip(part_of(operand, places, spans), limits, strict=False)
+                    ]
+                )
+                for operand, _, _ in parts(step)
+            ]
+            slots = [slot._replace(low=low, high=high) for slot, (low, high) in zip(step.slots, known, strict=False)]
+            exposed = tuple(
+                [(operand, *edges) for (operand, _, _), edges in zip(step.exposed, known[len(slots) :], strict=True)]
+            )
+            new.bindings[0].append(step._replace(values=values, slots=slots, exposed=exposed))
+        made.append((new, places))
+    checks = tuple([(partial(check.func, *[next(exact) for _ in check.args]), at) for check, at in call.checks])
+    return replace(call, launches=tuple(made), result=result, spans=spans, checks=checks, disjoint=set())
