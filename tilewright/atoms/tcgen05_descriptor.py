@@ -182,42 +182,52 @@ class InstructionDescriptor(NamedTuple):
         """ConstraintError for what no word of this kind can say. Whether the kind has the shape is
         ``tcgen05_validity``'s."""
         _check_kind(self.kind)
-        what = f"tcgen05.mma.kind::{self.kind}"
-        for role, type_, known in (
-            ("A", self.type_a, FORMATS),
-            ("B", self.type_b, FORMATS),
-            ("D", self.type_d, ACCUMULATORS),
-        ):
-            if type_ not in known[self.kind]:
-                raise ConstraintError(
-                    f"{what}: {role} is {shown(type_)}; it can be {', '.join(map(shown, known[self.kind]))}"
-                )
+        for problem in (self._problem_of_types(), self._problem_of_options(), self._problem_of_fields()):
+            if problem:
+                raise ConstraintError(f"tcgen05.mma.kind::{self.kind}: {problem}")
+
+    def _problem_of_types(self) -> str:
+        """What is wrong with the types of the operands and of the scale factors; empty where nothing is."""
+        roles = (("A", self.type_a, FORMATS), ("B", self.type_b, FORMATS), ("D", self.type_d, ACCUMULATORS))
+        for role, type_, formats in roles:
+            known = formats[self.kind]
+            if type_ not in known:
+                return f"{role} is {shown(type_)}; it can be {', '.join(map(shown, known))}"
         scales = SCALES.get(self.kind, {})
-        if self.scale is not None and self.scale not in scales or scales and self.scale is None:
-            raise ConstraintError(
-                f"{what}: the scale factors are {self.scale}; they can be {', '.join(scales) or 'None: it has none'}"
-            )
-        for given, name in ((self.sfa_id, "sfa_id"), (self.sfb_id, "sfb_id"), (self.k_96, "k_96")):
-            if given and not scales:
-                raise ConstraintError(f"{what}: {name} is {given}, but the kind has no block scales")
-        for given, name in ((self.saturate, "saturate"), (self.max_shift, "max_shift")):
-            if given and scales:
-                raise ConstraintError(f"{what}: {name} is {given}, which kinds with block scales do not have")
+        if self.scale in scales if scales else self.scale is None:
+            return ""
+        return f"the scale factors are {self.scale}; they can be {', '.join(scales) or 'None: it has none'}"
+
+    def _problem_of_options(self) -> str:
+        """What is set that the kind does not have."""
+        unknown: tuple[tuple[str, int], ...]
+        if self.kind in SCALES:
+            unknown = (("saturate", self.saturate), ("max_shift", self.max_shift))
+            why = ", which kinds with block scales do not have"
+        else:
+            unknown = (("sfa_id", self.sfa_id), ("sfb_id", self.sfb_id), ("k_96", self.k_96))
+            why = ", but the kind has no block scales"
+        for name, value in unknown:
+            if value:
+                return f"{name} is {value}{why}"
         if self.saturate and self.kind != "i8":
-            raise ConstraintError(f"{what}: only kind::i8 saturates")
+            return "only kind::i8 saturates"
         if any(self.negate) and self.kind == "i8":
-            raise ConstraintError(f"{what}: only floats are negated")
+            return "only floats are negated"
+        return ""
+
+    def _problem_of_fields(self) -> str:
+        """What does not fit into its bits of the word."""
         if self.max_shift not in MAX_SHIFTS:
-            raise ConstraintError(f"{what}: max_shift is {self.max_shift} rows; it can be 0, 8, 16, 32")
-        for value, name in ((self.selector, "selector"), (self.sfa_id, "sfa_id"), (self.sfb_id, "sfb_id")):
+            return f"max_shift is {self.max_shift} rows; it can be 0, 8, 16, 32"
+        for name, value in (("selector", self.selector), ("sfa_id", self.sfa_id), ("sfb_id", self.sfb_id)):
             if not 0 <= value < 4:
-                raise ConstraintError(f"{what}: {name} is {value}; it has two bits")
+                return f"{name} is {value}; it has two bits"
         if any(major not in _MAJORS for major in self.majors):
-            raise ConstraintError(f"{what}: the majors are {self.majors}; each is K or MN")
+            return f"the majors are {self.majors}; each is K or MN"
         if self.m % 16 or self.n % 8 or not 0 < self.m <= 256 or not 0 < self.n <= 256:
-            raise ConstraintError(
-                f"{what}: M x N is {self.m}x{self.n}; M is a multiple of 16, N one of 8, both at most 256"
-            )
+            return f"M x N is {self.m}x{self.n}; M is a multiple of 16, N one of 8, both at most 256"
+        return ""
 
 
 def scale_factor_id(address: int) -> int:

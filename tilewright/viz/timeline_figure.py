@@ -10,6 +10,7 @@ from tilewright.errors import ArgumentError
 from tilewright.ir.target import WARPGROUP_WARPS
 from tilewright.sim import Trace
 from tilewright.sim.tracing import Arrow, Phase, Span, ended_by
+from tilewright.sim.tracing.record import LaunchRecord
 from tilewright.viz.canvas import Canvas
 from tilewright.viz.colour import distinct
 from tilewright.viz.picture import Picture
@@ -179,46 +180,63 @@ def timeline(
     >>> viz.timeline(trace).rows
     ('warps 0-1',)
     """
+    launched = _launch(trace, launch, blocks)
+    first, last = _shown_time(launched, start, end)
+    rows = _Rows(trace, launch, blocks, barriers, stalls)
+    spans = [s for s in trace.spans if s.launch == launch and s.end > first and s.start < last]
+    phases = [p for p in trace.phases if rows.has(p) and p.end > first and p.start < last]
+    bars = [bar for span in spans if (bar := rows.bar(span)) is not None] + [rows.phase(p) for p in phases]
+    arrows = [a for a in trace.arrows if a.launch == launch and first <= a.time and a.to_time <= last]
+    links = [link for arrow in arrows if (link := rows.link(arrow, launched.start)) is not None]
+    links += [link for span in spans if (link := rows.sent(span, first, launched.start)) is not None]
+    worst = [f"stall: {stall}" for stall in trace.stalls(launch)[:MOST_STALLS]] if stalls else []
+    return Timeline(
+        launched.name if title is None else title,
+        tuple(rows.labels),
+        tuple(_shifted(bar, first, last, launched.start) for bar in bars),
+        tuple(links),
+        first - launched.start,
+        last - launched.start,
+        _legend(spans, bars, stalls),
+        ("times in cycles of the model of tilewright.sim.tracing.costs", *worst),
+    )
+
+
+def _launch(trace: Trace, launch: int, blocks: Sequence[int]) -> LaunchRecord:
+    """The launch; ArgumentError where the trace does not hold it or one of its blocks."""
     if not isinstance(trace, Trace):
         raise ArgumentError(f"an object of type {type(trace).__name__} has no timeline: sim.trace() gives a trace")
     if not 0 <= launch < len(trace.launches):
         raise ArgumentError(f"the trace has {len(trace.launches)} launches, and no launch {launch}")
-    launched = trace.launches[launch]
     known = {span.block for span in trace.spans if span.launch == launch}
     missing = [block for block in blocks if block not in known]
     if missing or not blocks:
         raise ArgumentError(f"the launch has blocks 0 to {max(known, default=0)}, and no block {missing or blocks}")
+    return trace.launches[launch]
+
+
+def _shown_time(launched: LaunchRecord, start: float | None, end: float | None) -> tuple[float, float]:
+    """The first and the last cycle to draw, of the trace, for cycles of the launch."""
     first = launched.start + (start or 0.0)
     last = launched.end if end is None else min(launched.end, launched.start + end)
     if last <= first:
         cycles = launched.end - launched.start
         raise ArgumentError(f"nothing to draw from cycle {start} to {end}: the launch takes {cycles:g}")
-    rows = _Rows(trace, launch, blocks, barriers, stalls)
-    seen = [s for s in trace.spans if s.launch == launch and s.end > first and s.start < last]
-    bars = [bar for span in seen if (bar := rows.bar(span)) is not None]
-    bars += [rows.phase(p) for p in trace.phases if rows.has(p) and p.end > first and p.start < last]
-    arrows = [a for a in trace.arrows if a.launch == launch and first <= a.time and a.to_time <= last]
-    links = [link for arrow in arrows if (link := rows.link(arrow, launched.start)) is not None]
-    links += [link for span in seen if (link := rows.sent(span, first, launched.start)) is not None]
-    stages = sorted({s.stage for s in seen if s.stage is not None and s.kind != "wait"})
+    return first, last
+
+
+def _shifted(bar: Bar, first: float, last: float, origin: float) -> Bar:
+    """The part of a bar that is drawn, in cycles of the launch, which begins at ``origin``."""
+    return replace(bar, start=max(bar.start, first) - origin, end=min(bar.end, last) - origin)
+
+
+def _legend(spans: Sequence[Span], bars: Sequence[Bar], stalls: bool) -> tuple[tuple[str, str], ...]:
+    """The colours that are drawn, and their meanings."""
+    stages = sorted({span.stage for span in spans if span.stage is not None and span.kind != "wait"})
     waits = [(colour, f"waits for {who}") for who, colour in ENDS.items()] if stalls else [(WAIT, "waits")]
-    worst = [f"stall: {stall}" for stall in trace.stalls(launch)[:MOST_STALLS]] if stalls else []
     legend = [(RUN, "runs"), *waits, *((distinct(stage), f"stage {stage}") for stage in stages)]
     drawn = {bar.fill for bar in bars}
-    shifted = tuple(
-        Bar(b.row, max(b.start, first) - launched.start, min(b.end, last) - launched.start, b.fill, b.label, b.remark)
-        for b in bars
-    )
-    return Timeline(
-        launched.name if title is None else title,
-        tuple(rows.labels),
-        shifted,
-        tuple(links),
-        first - launched.start,
-        last - launched.start,
-        tuple(entry for entry in legend if entry[0] in drawn),
-        ("times in cycles of the model of tilewright.sim.tracing.costs", *worst),
-    )
+    return tuple(entry for entry in legend if entry[0] in drawn)
 
 
 def _part(kind: str, warp: int, stage: int | None) -> int | None:

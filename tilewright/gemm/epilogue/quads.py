@@ -57,42 +57,48 @@ def exchanges_of(layout: Any, first: tuple[int, ...], width: int, columns: int) 
     >>> [(one.words, one.joined) for one in exchanges_of(layout, tuple(range(0, 32, 2)), 16, 1)]
     [(((0, 2), (4, 6), (8, 10), (12, 14)), True), (((1, 3), (5, 7), (9, 11), (13, 15)), True)]
     """
-    each = WORD // width
+    if width not in (16, 32):
+        return None
     lines: dict[int, list[tuple[int, int]]] = {}  # by row: (column, number)
     for number, i in enumerate(first):
         at = layout(i)
         lines.setdefault(at[1 - columns], []).append((at[columns], number))
     sorted_lines = [sorted(line) for _, line in sorted(lines.items())]
-    places = [column for column, _ in sorted_lines[0]]
-    apart = places[1] - places[0] if len(places) > 1 else 0
-    uniform = all(place == apart * i for i, place in enumerate(places)) and apart % COLUMNS == 0
-    if width not in (16, 32) or not uniform or any([c for c, _ in line] != places for line in sorted_lines):
+    apart = _steps_of([[column for column, _ in line] for line in sorted_lines])
+    if apart is None or apart % COLUMNS:
         return None
-    numbers = [[number for _, number in line] for line in sorted_lines]
-    count = len(places)
-    if apart == COLUMNS and count % (QUAD * each) == 0:
+    numbers = [[number for _, number in line] for line in sorted_lines]  # by row, then by column
+    rows, count, each = len(numbers), len(numbers[0]), WORD // width
+    vector = QUAD * each
+    if apart == COLUMNS and count % vector == 0:
+        return [_joined(line[begin : begin + vector], each) for line in numbers for begin in range(0, count, vector)]
+    if count % QUAD == 0 and rows % each == 0:
         return [
-            Exchange(
-                tuple(tuple(line[begin + each * j : begin + each * (j + 1)]) for j in range(QUAD)),
-                (line[begin],),
-                each * COLUMNS,
-                True,
-            )
-            for line in numbers
-            for begin in range(0, count, QUAD * each)
-        ]
-    if count % QUAD == 0 and len(numbers) % each == 0:
-        return [
-            Exchange(
-                tuple(tuple(line[begin + j] for line in some) for j in range(QUAD)),
-                tuple(line[begin] for line in some),
-                apart,
-                False,
-            )
-            for some in (numbers[i : i + each] for i in range(0, len(numbers), each))
+            _apart([line[begin : begin + QUAD] for line in numbers[row : row + each]], apart)
+            for row in range(0, rows, each)
             for begin in range(0, count, QUAD)
         ]
     return None
+
+
+def _steps_of(lines: list[list[int]]) -> int | None:
+    """The one step between neighbouring columns of all rows, which begin at column 0; None where there is not one."""
+    columns = lines[0]
+    step = columns[1] - columns[0] if len(columns) > 1 else 0
+    uniform = all(column == step * i for i, column in enumerate(columns))
+    return step if uniform and all(line == columns for line in lines) else None
+
+
+def _joined(line: list[int], each: int) -> Exchange:
+    """Neighbouring numbers of a row, ``each`` to a word."""
+    words = tuple(tuple(line[each * j : each * (j + 1)]) for j in range(QUAD))
+    return Exchange(words, (line[0],), each * COLUMNS, True)
+
+
+def _apart(lines: list[list[int]], apart: int) -> Exchange:
+    """Four numbers of as many rows as a word has numbers: a word holds one number of each row."""
+    words = tuple(tuple(line[j] for line in lines) for j in range(QUAD))
+    return Exchange(words, tuple(line[0] for line in lines), apart, False)
 
 
 def vectors_of_quads(tile: Any, matrix: Any, first: tuple[int, ...]) -> list[Exchange] | None:

@@ -112,14 +112,7 @@ def inline_asm(
             )
     values: list[Any] = [x if isinstance(x, str) else operand(x) for x in operands_]
     values = values[found.read_write :] + values[: found.read_write]
-    mentioned = {int(n) for n in re.findall(r"(?<!\$)\$\{?(\d+)", asm_string)}
-    if beyond := [n for n in mentioned if n >= len(outputs) + len(inputs)]:
-        raise ConstraintError(f"inline_asm({asm_string!r}): there is no ${beyond[0]} among {constraints!r}")
-    for i, (letter, value) in enumerate(zip(inputs, values, strict=True)):
-        if isinstance(value, str) and letter != "C":
-            raise ConstraintError(
-                f"inline_asm({asm_string!r}): operand {i} is a string; its constraint is C, not {letter}"
-            )
+    _check_operands(asm_string, constraints, len(outputs), inputs, values)
     if res is None and as_instruction(asm_string, values):
         return None
     text, inputs, values = _with_numbers(asm_string, len(outputs), inputs, values)
@@ -132,6 +125,16 @@ def inline_asm(
     if isinstance(res, StructType):
         return results
     return results[0] if results else None
+
+
+def _check_operands(text: str, constraints: str, outputs: int, inputs: Sequence[str], values: Sequence[Any]) -> None:
+    """ConstraintError where the text names an operand that is not there, or a string has a register's constraint."""
+    mentioned = (int(n) for n in re.findall(r"(?<!\$)\$\{?(\d+)", text))
+    if beyond := [n for n in mentioned if n >= outputs + len(inputs)]:
+        raise ConstraintError(f"inline_asm({text!r}): there is no ${beyond[0]} among {constraints!r}")
+    for i, (letter, value) in enumerate(zip(inputs, values, strict=True)):
+        if isinstance(value, str) and letter != "C":
+            raise ConstraintError(f"inline_asm({text!r}): operand {i} is a string; its constraint is C, not {letter}")
 
 
 def extractvalue(

@@ -19,23 +19,20 @@ from tilewright.lang.staging.refusals import is_dynamic
 from tilewright.layout.ints import UnhashableLeafError
 
 _NAMES_A_LINE = re.compile(r"\.py:\d+|>:\d+")
-_OF_KEYWORD = re.compile(r"([\w.]+)\(\) got an unexpected keyword argument '(\w+)'")
-_OF_ARGUMENTS = re.compile(r"([\w.]+)\(\) (?:missing \d+ required|takes .* positional arguments? but)")
-_OF_PYTHON = re.compile(r"\. Did you mean '\w+'\?$")  # from Python 3.13 on, for functions in Python
-_OF_OPERANDS = re.compile(
+# Messages of Python, PyTorch and NumPy
+_KEYWORD = re.compile(r"([\w.]+)\(\) got an unexpected keyword argument '(\w+)'")
+_ARGUMENTS = re.compile(r"([\w.]+)\(\) (?:missing \d+ required|takes .* positional arguments? but)")
+_PYTHONS_ADVICE = re.compile(r"\. Did you mean '\w+'\?$")  # from Python 3.13 on, for functions in Python
+_OPERANDS = re.compile(
     r"unsupported operand type|not supported between instances|bad operand type for|loop of ufunc does not support"
     r"|unsupported format string|required (positional|keyword-only) argument|positional arguments? but"
     r"|unexpected keyword argument|got multiple values for argument"
     r"|object is not subscriptable|object does not support item|object is not callable|object is not iterable"
 )
-
-
-_OF_HOST_FUNCTION = re.compile(
+_HOST_FUNCTION = re.compile(
     r"must be (?:Tensor|a?\s*real number|tuple of Tensors|number|[\w ,-]*number), (?:but )?not '?(\w+)"
     r"|type (\w+) doesn't define __\w+__ method|'(\w+)' object cannot be interpreted as an integer"
 )
-
-
 _NAMES = re.compile(r"\b[A-Z]\w*")
 
 
@@ -79,51 +76,106 @@ def blamed() -> Iterator[None]:
         raise made from (wrong if _debugging() else None)
 
 
+# -- explanations of Python's errors -----------------------------------------------------------------------------------
+
+
 def _explained(wrong: Exception, place: UserLine) -> str:
     """The explanation of an error of Python; empty for those that are the user's own."""
-    if isinstance(wrong, RecursionError):
-        return (
-            "the function calls itself without end while staging: calls are inlined, so a recursion must end by Python "
-            "values; write a loop where run-time values decide"
-        )
-    if place.innermost and isinstance(wrong, AttributeError):
-        if wrong.obj is None and wrong.name == "launch":
-            return "there is nothing to launch: the function that was called is not marked @cute.kernel"
-        if isinstance(wrong.obj, tuple) and wrong.name in ("x", "y", "z"):
-            return f"a tuple has no .{wrong.name}: x, y, z = cute.arch.thread_idx(), and so block_idx() and the others"
-        if not module_of(type(wrong.obj)).startswith("tilewright."):
-            return ""
-        return attribute_text(wrong.obj, str(wrong.name))
-    if place.innermost and isinstance(wrong, TypeError) and _OF_OPERANDS.search(str(wrong)):
-        if found := _OF_KEYWORD.search(str(wrong)):
-            said = _OF_PYTHON.sub("", str(wrong))
-            return f"{said}{nearest(found[2], _keywords_of(found[1]))}"
-        return f"{wrong}{_advice_on_operands(str(wrong))}"
-    if (
-        isinstance(wrong, TypeError)
-        and (found := _OF_HOST_FUNCTION.search(str(wrong)))
-        and _is_of_ours(found[found.lastindex or 0])
+    for explain in (
+        _of_recursion,
+        _of_attribute,
+        _of_operands,
+        _of_host_function,
+        _of_host_library,
+        _of_key,
+        _of_host_index,
+        _of_call,
     ):
-        return (
-            f"{wrong}; PyTorch and Python's math compute while staging and know no run-time values: take cute.math "
-            "(cute.math.exp, cute.math.sqrt, ...) and the operators"
-        )
-    if not place.called and isinstance(wrong, (TypeError, ValueError, ArithmeticError)) and _met_a_number(wrong):
-        return (
-            f"{wrong}; Python's libraries compute while staging and know no run-time values: take cute.math and the "
-            "operators"
-        )
-    if isinstance(wrong, UnhashableLeafError):
-        return "a run-time number cannot be a key of a dict or set, which staging looks up; write `if n == 0: ...`"
-    if place.innermost and isinstance(wrong, IndexError) and "valid indices" in str(wrong):
-        return "an array of the host has no run-time index: pass it to the kernel as an argument"
-    if place.called and isinstance(wrong, ArithmeticError):
-        return str(wrong)
-    if place.called and isinstance(wrong, AttributeError) and wrong.name in ("ir_type", "ir_value", "width"):
-        return f"a numeric type such as Float32 or Int8 is wanted, not {wrong.obj!r}{_our_type(wrong.obj)}"
-    if place.called and isinstance(wrong, (TypeError, AttributeError, ValueError, LookupError)):
-        return f"this cannot be done with what is given here ({type(wrong).__name__}: {wrong})"
+        text = explain(wrong, place)
+        if text is not None:
+            return text
     return ""
+
+
+# Each explains one sort of errors: the text, empty for an error that is the user's own, None for other sorts.
+
+
+def _of_recursion(wrong: Exception, place: UserLine) -> str | None:
+    if not isinstance(wrong, RecursionError):
+        return None
+    return (
+        "the function calls itself without end while staging: calls are inlined, so a recursion must end by Python "
+        "values; write a loop where run-time values decide"
+    )
+
+
+def _of_attribute(wrong: Exception, place: UserLine) -> str | None:
+    if not (place.innermost and isinstance(wrong, AttributeError)):
+        return None
+    if wrong.obj is None and wrong.name == "launch":
+        return "there is nothing to launch: the function that was called is not marked @cute.kernel"
+    if isinstance(wrong.obj, tuple) and wrong.name in ("x", "y", "z"):
+        return f"a tuple has no .{wrong.name}: x, y, z = cute.arch.thread_idx(), and so block_idx() and the others"
+    if not module_of(type(wrong.obj)).startswith("tilewright."):
+        return ""
+    return attribute_text(wrong.obj, str(wrong.name))
+
+
+def _of_operands(wrong: Exception, place: UserLine) -> str | None:
+    """Operands and arguments that Python refused."""
+    text = str(wrong)
+    if not (place.innermost and isinstance(wrong, TypeError) and _OPERANDS.search(text)):
+        return None
+    if unexpected := _KEYWORD.search(text):
+        return f"{_PYTHONS_ADVICE.sub('', text)}{nearest(unexpected[2], _keywords_of(unexpected[1]))}"
+    return f"{text}{_advice_on_operands(text)}"
+
+
+def _of_host_function(wrong: Exception, place: UserLine) -> str | None:
+    """A run-time number in a function of PyTorch or of Python's math."""
+    found = _HOST_FUNCTION.search(str(wrong)) if isinstance(wrong, TypeError) else None
+    if found is None or not _is_of_ours(found[found.lastindex or 0]):
+        return None
+    return (
+        f"{wrong}; PyTorch and Python's math compute while staging and know no run-time values: take cute.math "
+        "(cute.math.exp, cute.math.sqrt, ...) and the operators"
+    )
+
+
+def _of_host_library(wrong: Exception, place: UserLine) -> str | None:
+    """A run-time number in another library."""
+    kinds = (TypeError, ValueError, ArithmeticError)
+    if place.called or not isinstance(wrong, kinds) or not _met_a_number(wrong):
+        return None
+    return (
+        f"{wrong}; Python's libraries compute while staging and know no run-time values: take cute.math and the "
+        "operators"
+    )
+
+
+def _of_key(wrong: Exception, place: UserLine) -> str | None:
+    if not isinstance(wrong, UnhashableLeafError):
+        return None
+    return "a run-time number cannot be a key of a dict or set, which staging looks up; write `if n == 0: ...`"
+
+
+def _of_host_index(wrong: Exception, place: UserLine) -> str | None:
+    if not (place.innermost and isinstance(wrong, IndexError) and "valid indices" in str(wrong)):
+        return None
+    return "an array of the host has no run-time index: pass it to the kernel as an argument"
+
+
+def _of_call(wrong: Exception, place: UserLine) -> str | None:
+    """An error of Python inside a function of this package that the user called."""
+    if not place.called:
+        return None
+    if isinstance(wrong, ArithmeticError):
+        return str(wrong)
+    if isinstance(wrong, AttributeError) and wrong.name in ("ir_type", "ir_value", "width"):
+        return f"a numeric type such as Float32 or Int8 is wanted, not {wrong.obj!r}{_our_type(wrong.obj)}"
+    if isinstance(wrong, (TypeError, AttributeError, ValueError, LookupError)):
+        return f"this cannot be done with what is given here ({type(wrong).__name__}: {wrong})"
+    return None
 
 
 def _advice_on_operands(text: str) -> str:
@@ -137,7 +189,7 @@ def _advice_on_operands(text: str) -> str:
             "; one element is t[i]; all elements of a static shape are t.load(), with which operators compute, and "
             "t.store(...) writes them"
         )
-    if found := _OF_ARGUMENTS.match(text):
+    if found := _ARGUMENTS.match(text):
         names = [name for name in _keywords_of(found[1]) if name not in ("self", "loc", "ip")]
         return f": {found[1].rpartition('.')[2]}({', '.join(names)})" if names else ""
     return ""
