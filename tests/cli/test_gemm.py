@@ -76,6 +76,24 @@ def test_the_product_is_written_and_the_table_shown(command, save, library, tmp_
         assert text in done.out, text
 
 
+def test_a_check_needs_no_file(command, save, library, tmp_path) -> None:
+    library(product)
+    a, before = save("a.npy", normal(8, 8)), sorted(tmp_path.iterdir())
+    done = command("gemm", a, a, "--check")
+    assert done.code == 0 and "largest error" in done.out
+    library(lambda *args, **kwargs: product(*args, **{**kwargs, "alpha": 3.0}))
+    done = command("gemm", a, a, "--check")
+    assert done.code == 1 and "is wrong" in done.err and "written" not in done.err
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_result_that_would_be_dropped_is_refused(command, save, library) -> None:
+    library(product)
+    a = save("a.npy", normal(8, 8))
+    done = command("gemm", a, a)
+    assert done.code == 2 and "give -o D.npy to write it, or --check" in done.err
+
+
 def test_c_is_added_with_factor_one_unless_told(command, save, library, tmp_path) -> None:
     library(product)
     a, b, c = (save(f"{n}.npy", normal(8, 8, seed=i, dtype=np.float32)) for i, n in enumerate("abc"))

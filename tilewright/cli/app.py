@@ -51,7 +51,9 @@ def common(version: Annotated[bool, typer.Option("--version", help="Print the ve
 def gemm(
     a: Annotated[Path, typer.Argument(metavar="A.npy", help="m x k matrix")],
     b: Annotated[Path, typer.Argument(metavar="B.npy", help="k x n matrix")],
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="D.npy", help="where to write the m x n result")],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="D.npy", help="where to write the m x n result")
+    ] = None,
     c: Annotated[Path | None, typer.Option("--c", metavar="C.npy", help="m x n matrix to add")] = None,
     alpha: Annotated[float, typer.Option(help="factor of A·B")] = 1.0,
     beta: Annotated[float | None, typer.Option(help="factor of C; 1 if --c is given")] = None,
@@ -62,7 +64,7 @@ def gemm(
     machine: MachineOption = Machine.auto,
     check: Annotated[bool, typer.Option("--check", help="compare with a float64 product before writing")] = False,
 ) -> None:
-    """Compute D = alpha·A·B + beta·C from .npy files.
+    """Compute D = alpha·A·B + beta·C from .npy files; write the result, compare it, or both.
 
     The dtypes are those the kernels know; NumPy's raw 2-byte records are read as bfloat16 and raw 1-byte ones as
     float8_e4m3fn, which is how numpy.save writes them. The file is written completely, or not at all.

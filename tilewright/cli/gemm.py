@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from types import TracebackType
 
@@ -17,7 +18,7 @@ from tilewright.errors import ArgumentError, MachineError, SimulationError
 def run(
     a_path: Path,
     b_path: Path,
-    output: Path,
+    output: Path | None,
     *,
     c_path: Path | None,
     alpha: float,
@@ -27,7 +28,9 @@ def run(
     machine: str,
     check: bool,
 ) -> None:
-    """Read, multiply, check if asked, write, and print a table of what ran."""
+    """Read, multiply, check and write if asked, and print a table of what ran."""
+    if output is None and not check:
+        raise ArgumentError("the result would be dropped: give -o D.npy to write it, or --check to compare it")
     if beta and c_path is None:
         raise ArgumentError(f"--beta {beta:g} needs a matrix to multiply: give --c C.npy")
     beta = float(c_path is not None) if beta is None else beta
@@ -38,7 +41,7 @@ def run(
     from tilewright import gemm as library
 
     where = where_to_run(machine)
-    with pending_output(output) as write:
+    with nullcontext() if output is None else pending_output(output) as write:
         with ProgressBar("simulating") as progress:
             report = library.gemm(
                 a,
@@ -53,8 +56,10 @@ def run(
             )
         verdict: Check | None = compare(report.d, a, b, c, alpha, beta) if check else None
         if verdict is not None and not verdict.passed:
-            raise SimulationError(f"{report.kernel} is wrong: {verdict}; {output} was not written")
-        write(np.asarray(report.d))
+            unwritten = "" if output is None else f"; {output} was not written"
+            raise SimulationError(f"{report.kernel} is wrong: {verdict}{unwritten}")
+        if write is not None:
+            write(np.asarray(report.d))
     print_report(Console(), report, (a.shape[0], b.shape[1], a.shape[1]), a.dtype, verdict)
 
 

@@ -20,6 +20,7 @@ from tilewright.gemm import Major, SplitK, StreamK, matmul, tune
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.operators import matmul as module
+from tilewright.gemm.operators import repeated_call
 from tilewright.gemm.tuning import store
 from tilewright.gemm.tuning.candidate import Candidate
 from tilewright.gemm.tuning.tune import best_by_model, default_kernels, stand_in
@@ -181,6 +182,30 @@ def test_mistakes(remembered: Path) -> None:
             tune(shape, progress=False, **words)
     with pytest.raises(MachineError, match="exit code 7"):
         tune((512, 512, 512), progress=False, command=[sys.executable, "-c", "raise SystemExit(7)"])
+
+
+def test_a_product_that_was_multiplied_before_takes_what_tuning_found(remembered: Path) -> None:
+    """Also one that was launched from another number of rows; and the calls of other operators are planned anew."""
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    a, b = (torch.from_numpy(rng.integers(-2, 3, s).astype(np.float16)) for s in ((80, 64), (64, 48)))
+    exact, tiles = a.double() @ b.double(), list[list[Any]]()
+    other = next(way for way in ways() if way.shares is None)
+    module.forget()
+    for turn in range(3):
+        if turn == 2:
+            kept: Any = object()
+            repeated_call.CALLS["another"] = repeated_call.OPEN["another"] = kept
+            for rows in (80, 72):
+                key = store.problem_key(Problem.of(a[:rows], b, None, torch.empty(rows, 48).half()))
+                assert key is not None
+                store.keep(key, other)
+            assert not module.REPEATED_PRODUCTS and not repeated_call.CALLS and not repeated_call.OPEN
+        for rows in (80, 72):
+            assert torch.equal(matmul(a[:rows], b).double(), exact[:rows])
+        tiles.append([list(seen.prepared.plan.config.tile) for seen in module.REPEATED_PRODUCTS.values()])
+    assert tiles[0] == tiles[1] and tiles[0][0] != tile(other)
+    assert tiles[2] == [tile(other)] * 2
 
 
 @pytest.mark.parametrize("mode", ["packed", "as they lie"])

@@ -451,9 +451,17 @@ _ROWS: dict[Any, LaunchesByRows] = {}
 
 def remember(key: Any, repeated: RepeatedProduct) -> None:
     if len(REPEATED_PRODUCTS) >= REMEMBERED:
-        REPEATED_PRODUCTS.clear()
-        _ROWS.clear()
+        forget()
     REPEATED_PRODUCTS[key] = repeated
+
+
+def forget() -> None:
+    """Keep no launch: the next product of each geometry is planned at length."""
+    REPEATED_PRODUCTS.clear()
+    _ROWS.clear()
+
+
+store.when_kept(forget)
 
 
 def from_other_rows(key: Any, a: Any, b: Any, out: Any, c: Any, bias: Any) -> RepeatedProduct | None:

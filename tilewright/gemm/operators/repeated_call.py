@@ -21,6 +21,7 @@ from tilewright.gemm.host.recorded import current
 from tilewright.gemm.operators.launches import Launches
 from tilewright.gemm.operators.open_extents import Modes, OpenCall, closed, key_without, last_offset, opened
 from tilewright.gemm.operators.repeated import WritesApart, torch_key
+from tilewright.gemm.tuning import store
 
 REMEMBERED = 4096
 """Calls that are kept; more than that are forgotten together."""
@@ -226,3 +227,6 @@ def forget() -> None:
     """Keep no call: the next one of each geometry is planned at length."""
     CALLS.clear()
     OPEN.clear()
+
+
+store.when_kept(forget)

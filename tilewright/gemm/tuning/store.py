@@ -27,6 +27,7 @@ from tilewright.lang.tools.hardware import HardwareInfo
 
 OWN_FOLDER = "tilewright-tuned"
 _LOCK = threading.Lock()
+_FOLLOWERS: list[Callable[[], None]] = []
 _READ: dict[Path, dict[str, Candidate]] = {}
 
 
@@ -65,7 +66,14 @@ def keep(key: str, candidate: Candidate) -> Path:
         except OSError as error:
             raise ArgumentError(f"what tuning found cannot be written to {path}: {error}") from None
         _READ[path.parent] = found
+    for forget in _FOLLOWERS:
+        forget()
     return path
+
+
+def when_kept(forget: Callable[[], None]) -> None:
+    """Call ``forget`` whenever a result is stored: plans that were made before may not be the fastest any more."""
+    _FOLLOWERS.append(forget)
 
 
 def tuned() -> dict[str, Candidate]:
