@@ -46,10 +46,11 @@ def test_drawn_copies_are_exact_or_refused() -> None:
     assert counts["exact"] >= 6  # the draw is not all refusals
 
 
-@pytest.mark.parametrize("seed", [71, 144, 173, 233, 290, 5058])
+@pytest.mark.parametrize("seed", [71, 144, 173, 233, 290, 5058, 100352])
 def test_copies_that_gave_other_elements(seed: int) -> None:
     """An extent that is not a whole number of copied elements; a ragged mode inside a merged one, whose end TMA did not
-    see; a shared-memory layout with two elements at one address; a ragged mode of stride 0, whose end nothing saw."""
+    see; a shared-memory layout with two elements at one address; a ragged mode of stride 0, whose end nothing saw; a
+    mode of extent 1 whose tiles are several boxes long."""
     counted(range(seed, seed + 1))
 
 

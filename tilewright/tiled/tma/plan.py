@@ -94,7 +94,7 @@ class TmaPlan:
     @functools.cached_property
     def basis(self) -> Layout:
         """The box before multicast cuts it : the modes of the tensor that each TMA mode steps through."""
-        boxes, steps = self._vector()
+        boxes, steps = self._vector
         merged = self._merged(boxes, steps)
         box = composition(Layout(tuple(boxes), tuple(steps)), make_layout(tuple(merged)))
         shapes, strides = list(box.shape), list(box.stride)
@@ -107,6 +107,7 @@ class TmaPlan:
             shapes[RANK - 1 :], strides[RANK - 1 :] = [tuple(shapes[RANK - 1 :])], [tuple(strides[RANK - 1 :])]
         return Layout(tuple(shapes), tuple(strides))
 
+    @functools.cached_property
     def _vector(self) -> tuple[list[int], list[Any]]:
         """The steps through shared memory that one instruction can follow: extents (of ``element``) and modes."""
         order = right_inverse(self.smem)
@@ -157,11 +158,13 @@ class TmaPlan:
 
     def _ragged(self, e: Any) -> bool:
         """Whether tiles may reach past the end of the tensor's mode ``e``."""
-        extent, tile = basis_get(e, self.gmem.shape), 1
-        for n, d in zip(*map(flatten_to_tuple, (self.tile.shape, self.tile.stride)), strict=True):
-            if d != 0 and _mode_of(d) == _mode_of(e):
-                tile = max(tile, n * basis_value(d))
+        extent, tile = basis_get(e, self.gmem.shape), self._tile_extent(e)
         return tile > 1 and (not isinstance(extent, int) or extent % tile != 0)
+
+    def _tile_extent(self, e: Any) -> int:
+        """How far tiles reach along the tensor's mode ``e``."""
+        modes = zip(*map(flatten_to_tuple, (self.tile.shape, self.tile.stride)), strict=True)
+        return max((n * basis_value(d) for n, d in modes if d != 0 and _mode_of(d) == _mode_of(e)), default=1)
 
     def _leaves(self) -> list[tuple[Any, Any, Any]]:
         """(extent, stride, basis step) of every mode of the tensor."""
@@ -169,8 +172,17 @@ class TmaPlan:
         return list(zip(*map(flatten_to_tuple, (self.gmem.shape, self.gmem.stride, identity)), strict=True))
 
     def _idle(self, s: Any, d: Any, e: Any) -> bool:
-        """A mode that is known to lead nowhere: one of stride 0 does, unless tiles reach past its end."""
-        return (isinstance(s, int) and s == 1) or (isinstance(d, int) and d == 0 and not self._ragged(e))
+        """A mode that is known to lead nowhere: one of stride 0 does, unless tiles reach past its end, where zeros are;
+        one of extent 1, unless more than one box goes along it: all but the first are past its end."""
+        if isinstance(s, int) and s == 1:
+            return not self._cut(e)
+        return isinstance(d, int) and d == 0 and not self._ragged(e)
+
+    def _cut(self, e: Any) -> bool:
+        """Whether tiles are more than one box along the tensor's mode ``e``, those of a whole multicast."""
+        tile = self._tile_extent(e)
+        box = math.prod(n for n, step in zip(*self._vector, strict=True) if step == e)
+        return tile > box or (tile > 1 and self.num_multicast > 1)
 
     def _in_elements(self, d: Any) -> Any:
         """A stride in copied elements."""
