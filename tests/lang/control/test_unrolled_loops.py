@@ -232,6 +232,18 @@ def test_numbers_have_the_types_of_the_run_time_loop() -> None:
     assert y[1, :3].tolist() == [1.0, 2.5, 4.0]
 
 
+def test_what_an_iteration_assigns_stays_pythons() -> None:
+    """A variable without a value before the loop is not carried: it may hold what no type of the machine does."""
+
+    def program(x, y, r, atom, t, box):
+        for i in range(3):
+            mask, name = 1 << 200, "r"
+            cute.copy(atom, x[None, i], r[None, i])
+            y[0, i] = Float32(mask >> 199) + len(name)
+
+    assert compiled(program)[0][0, :3].tolist() == [4.0, 3.0, 3.0]
+
+
 def test_only_the_loops_that_are_needed_are_unrolled() -> None:
     def program(x, y, r, atom, t, box):
         for i in range(4):

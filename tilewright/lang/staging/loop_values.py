@@ -154,11 +154,14 @@ class LoopValues:
 
     def as_traced(self, variables: Sequence[Any]) -> tuple[Any, ...]:
         """The variables of an unrolled loop, between two iterations: Python numbers in them and in the places that the
-        loop changes are of the types that they have in a run-time loop."""
+        loop changes are of the types that they have in a run-time loop. What had no value before it is not carried."""
         for place in self.state.places.values():
             if type(held := place.get()) in objects.LITERALS:
                 place.put(values.promoted(held))
-        return tuple(map(values.promoted, variables))
+        return tuple(
+            value if carried.spec is None else values.promoted(value)
+            for carried, value in zip(self.carried, variables, strict=False)  # of the places it has more
+        )
 
     def close(
         self,
