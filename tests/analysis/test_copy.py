@@ -46,6 +46,7 @@ class One:
                 parts.append(part(allocator.allocate_tensor(mX.element_type, side, 128)))
             else:
                 parts.append(cute.make_rmem_tensor(part(cute.make_identity_tensor(shape)).shape, mX.element_type))
+                parts[-1].fill(mX.element_type(0.0) if mX.element_type.is_float else 0)
         cute.copy(self.tiled, parts[0], parts[1])
         cute.arch.cp_async_commit_group()
         cute.arch.cp_async_wait_group(0)
