@@ -43,6 +43,8 @@ class NotHereYet(type):
     def __getitem__(cls, item: Any) -> Any:  # annotations: GridConstant[TensorMap]
         return cls
 
+    __iter__ = None  # Python would take one after the other without end
+
     def __repr__(cls) -> str:
         return f"<{cls.path}: not here yet>"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 
 import numpy as np
 import pytest
@@ -40,6 +41,73 @@ def test_operands_that_do_not_go_together(run, refused):
     refused("'Float32' and 'str'", lambda: run(text, ones()), 'x[0] = x[1] + "a"')
     refused("'Tensor' and 'int'", lambda: run(tensor, ones()), "x[0] = x + 1")
     refused("cute.math", lambda: run(numpy, ones()), "x[0] = np.exp(x[1])")
+
+
+def test_pointers_have_no_end(run, refused):
+    @cute.kernel
+    def loop(x: cute.Tensor):
+        for v in x.iterator:
+            x[0] = v
+
+    @cute.kernel
+    def largest(x: cute.Tensor):
+        x[0] = max(x.iterator)
+
+    @cute.kernel
+    def asked(x: cute.Tensor):
+        x[0] = 1.0 if 3.0 in x.iterator else 0.0
+
+    refused("pointer has no length", lambda: run(loop, ones()), "for v in x.iterator:")
+    refused("pointer has no length", lambda: run(largest, ones()), "x[0] = max(x.iterator)")
+    refused("pointer has no length", lambda: run(asked, ones()), "x[0] = 1.0 if 3.0 in x.iterator else 0.0")
+    with pytest.raises(TypeError, match="not iterable"):
+        list(from_dlpack(ones()).iterator)
+
+
+def test_all_classes_with_elements_say_whether_they_end():
+    """Python iterates over what has ``__getitem__`` alone until an IndexError, which memory never raises."""
+    names = ("lang", "layout", "tiled", "pipeline", "utils", "cute", "stand_ins")
+    found = set()
+    for name, module in list(sys.modules.items()):
+        if name.startswith(tuple(f"tilewright.{part}" for part in names)):
+            classes = [c for c in vars(module).values() if isinstance(c, type) and c.__module__ == name]
+            found |= {c for c in classes if hasattr(c, "__getitem__") and not hasattr(c, "__iter__")}
+    assert {c.__name__ for c in found} <= {"Compiler", "KernelFunction"}, "they take options, or refuse"
+
+
+def test_members_of_a_struct_end(run, refused):
+    @cute.struct
+    class Storage:
+        first: cute.struct.MemRange[cutlass.Float32, 4]
+        second: cute.struct.MemRange[cutlass.Float32, 4]
+
+    @cute.kernel
+    def within(x: cute.Tensor):
+        storage = cutlass.utils.SmemAllocator().allocate(Storage)
+        for i in cutlass.range_constexpr(4):
+            storage.first[i] = x[i]
+        x[0] = sum(storage.first)
+
+    @cute.kernel
+    def beyond(x: cute.Tensor):
+        storage = cutlass.utils.SmemAllocator().allocate(Storage)
+        storage.first[4] = x[0]
+
+    assert run(within, ones())[0] == 4
+    refused("the index 4 is outside of the range 'first', which has 4", lambda: run(beyond, ones()), "first[4] = x[0]")
+
+
+def test_arguments_of_another_type_name_the_call(run, refused):
+    @cute.kernel
+    def group(x: cute.Tensor):
+        cute.arch.cp_async_wait_group(x)
+
+    @cute.kernel
+    def recast(x: cute.Tensor):
+        cute.recast_ptr(x)
+
+    refused(r"cp_async_wait_group\(n=tensor.*; it takes n: int", lambda: run(group, ones()), "wait_group(x)")
+    refused(r"recast_ptr\(ptr=tensor.* has no attribute", lambda: run(recast, ones()), "cute.recast_ptr(x)")
 
 
 def test_names_that_do_not_exist(run, refused):

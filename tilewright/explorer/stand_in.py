@@ -35,6 +35,8 @@ class _Name:
     def __getitem__(self, key: object) -> _Name:
         return self
 
+    __iter__ = None  # Python would take one after the other without end
+
     def __or__(self, other: object) -> _Name:
         return self
 

@@ -6,7 +6,7 @@ rearranges the domain acts on it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from tilewright.errors import LayoutError, explained
@@ -73,6 +73,9 @@ class ComposedLayout(Drawable):
 
     def __len__(self) -> int:
         return len(self.outer)
+
+    def __iter__(self) -> Iterator[ComposedLayout]:
+        return (self[mode] for mode in range(len(self)))
 
     def with_shape(self, *shape: Any) -> ComposedLayout:
         return self.on_outer(lambda outer: outer.with_shape(*shape))

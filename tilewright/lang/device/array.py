@@ -102,6 +102,8 @@ class Array:
         else:
             self._elements()[index] = self.dtype(value)
 
+    __iter__ = None  # as a pointer
+
     def _elements(self) -> Tensor:
         return make_tensor(self.place, self.layout)
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import NamedTuple
 
-from tilewright.errors import StagingError, TilewrightError, attribute_text, nearest
+from tilewright.errors import MissingAttributeError, StagingError, TilewrightError, attribute_text, nearest
 from tilewright.lang.staging.class_modules import module_of
 from tilewright.lang.staging.location import PACKAGE, counts_as_user, is_ours
 from tilewright.lang.staging.refusals import is_dynamic
@@ -62,6 +62,9 @@ def blamed() -> Iterator[None]:
         yield
     except TilewrightError as wrong:
         place = place_of(wrong.__traceback__)
+        if place is not None and place.called and isinstance(wrong, MissingAttributeError):
+            call, takes = _call_of(wrong)
+            wrong.args = (f"{call}{wrong}{takes}",)
         if place is not None and not _NAMES_A_LINE.search(str(wrong)):
             undecided = place.function == "<lambda>" and "no truth value" in str(wrong)
             advice = "; Python alone decides inside a lambda: write a `def`" if undecided else ""
@@ -83,6 +86,7 @@ def _explained(wrong: Exception, place: UserLine) -> str:
     """The explanation of an error of Python; empty for those that are the user's own."""
     for explain in (
         _of_recursion,
+        _of_pointer,
         _of_attribute,
         _of_operands,
         _of_host_function,
@@ -107,6 +111,13 @@ def _of_recursion(wrong: Exception, place: UserLine) -> str | None:
         "the function calls itself without end while staging: calls are inlined, so a recursion must end by Python "
         "values; write a loop where run-time values decide"
     )
+
+
+def _of_pointer(wrong: Exception, place: UserLine) -> str | None:
+    """A pointer where Python takes one element after the other."""
+    if not (isinstance(wrong, TypeError) and "Pointer' " in str(wrong) and "not iterable" in str(wrong)):
+        return None
+    return f"{wrong}; a pointer has no length: a tensor at it has, cute.make_tensor(pointer, layout)"
 
 
 def _of_attribute(wrong: Exception, place: UserLine) -> str | None:
@@ -134,7 +145,7 @@ def _of_operands(wrong: Exception, place: UserLine) -> str | None:
 def _of_host_function(wrong: Exception, place: UserLine) -> str | None:
     """A run-time number in a function of PyTorch or of Python's math."""
     found = _HOST_FUNCTION.search(str(wrong)) if isinstance(wrong, TypeError) else None
-    if found is None or not _is_of_ours(found[found.lastindex or 0]):
+    if place.called or found is None or not _is_of_ours(found[found.lastindex or 0]):
         return None
     return (
         f"{wrong}; PyTorch and Python's math compute while staging and know no run-time values: take cute.math "
@@ -174,8 +185,43 @@ def _of_call(wrong: Exception, place: UserLine) -> str | None:
     if isinstance(wrong, AttributeError) and wrong.name in ("ir_type", "ir_value", "width"):
         return f"a numeric type such as Float32 or Int8 is wanted, not {wrong.obj!r}{_our_type(wrong.obj)}"
     if isinstance(wrong, (TypeError, AttributeError, ValueError, LookupError)):
-        return f"this cannot be done with what is given here ({type(wrong).__name__}: {wrong})"
+        call, takes = _call_of(wrong)
+        return f"{call}this cannot be done with what is given here ({type(wrong).__name__}: {wrong}){takes}"
     return None
+
+
+def _call_of(wrong: Exception) -> tuple[str, str]:
+    """The call in the user's line that ended in this error, with what it was given, and the types that it takes; empty
+    texts where it has no name."""
+    traceback, frame = wrong.__traceback__, None
+    while traceback is not None:
+        if counts_as_user(traceback.tb_frame.f_code):
+            frame = None
+        elif frame is None:
+            frame = traceback.tb_frame
+        traceback = traceback.tb_next
+    if frame is None:
+        return "", ""
+    code, given = frame.f_code, frame.f_locals
+    names = [n for n in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if n not in ("loc", "ip")]
+    owner = type(given[names.pop(0)]) if names[:1] == ["self"] else None
+    name = code.co_name if owner is None or code.co_name != "__init__" else owner.__name__
+    if name.startswith("_") or name in ("wrapper", "<lambda>"):
+        return "", ""
+    function = frame.f_globals.get(name) if owner is None else getattr(owner, code.co_name, None)
+    types = getattr(function, "__annotations__", {})
+    shown = ", ".join(f"{n}={_short(given[n])}" for n in names if given.get(n) is not None)
+    takes = ", ".join(f"{n}: {types[n]}" for n in names if types.get(n, "Any") != "Any")
+    return f"{name}({shown}): ", takes and f"; it takes {takes}"
+
+
+def _short(value: object) -> str:
+    """A value in some words of a message."""
+    try:
+        text = repr(value)
+    except Exception:  # the mistake may be in the value
+        text = ""
+    return text if text and len(text) <= 60 and "\n" not in text else f"<{type(value).__name__}>"
 
 
 def _advice_on_operands(text: str) -> str:

@@ -192,6 +192,8 @@ class Pointer:
     def __getitem__(self, offset: Any, *, loc: Any = None, ip: Any = None) -> Any:
         return self.load(offset)
 
+    __iter__ = None  # Python would take element after element without end
+
     def __setitem__(self, offset: Any, value: Any, *, loc: Any = None, ip: Any = None) -> None:
         self.store(value, offset)
 

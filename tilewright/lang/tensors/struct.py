@@ -16,7 +16,7 @@ from __future__ import annotations
 import inspect
 import operator
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -270,10 +270,24 @@ class MemRange:
         return make_tensor(pointer, layout)
 
     def __getitem__(self, index: Any, *, loc: Any = None, ip: Any = None) -> Any:
-        return self._pointer[index]
+        return self._pointer[self._within(index)]
 
     def __setitem__(self, index: Any, value: Any, *, loc: Any = None, ip: Any = None) -> None:
-        self._pointer[index] = value
+        self._pointer[self._within(index)] = value
+
+    def __len__(self) -> int:
+        return self._kind.count
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[index] for index in range(len(self)))
+
+    def _within(self, index: Any) -> Any:
+        """``index``, which is refused where it is known to name another member's memory."""
+        if isinstance(index, int) and not 0 <= index < self._kind.count:
+            raise ConstraintError(
+                f"the index {index} is outside of the range {self._name!r}, which has {self._kind.count} elements"
+            )
+        return index
 
     def __repr__(self) -> str:
         return f"MemRange[{self._kind.dtype}, {self._kind.count}] at {self._pointer}"
