@@ -13,6 +13,7 @@ from tilewright.lang.launch import stored
 
 torch = pytest.importorskip("torch")
 torch_op = pytest.importorskip("tilewright.gemm.operators.torch_op")
+torch_gradients = pytest.importorskip("tilewright.gemm.operators.torch_gradients")
 gradient_kernels = pytest.importorskip("tilewright.gemm.operators.gradient_kernels")
 
 
@@ -31,12 +32,13 @@ def test_the_products_are_those_of_the_gradients(rows: Any, transposed: bool, wa
     b = w.mT if transposed else w
     launched: list[Any] = []
 
-    def product(x: Any, y: Any, *rest: Any) -> Any:
+    def product(wanted: Any, *rest: Any) -> Any:
+        x, y = wanted.left, wanted.right
         m = x.numel() // x.shape[-1]
         launched.append(((m, y.shape[1], x.shape[-1]), major(x, "m"), major(y, "n")))
-        return x @ y
+        return (x @ y).mT if wanted.transposed else x @ y
 
-    monkeypatch.setattr(torch_op, "product", product)
+    monkeypatch.setattr(torch_gradients, "product", product)
     matmul(a, b).backward(torch.randn(*rows, 24))
     assert launched == gradient_kernels.gradient_products(a, b, *wants)
 

@@ -43,12 +43,18 @@ class Record:
     """Whether something was planned for the extents of this call alone, and not for the range that they are in."""
 
 
-_THREAD = threading.local()
+class Thread(threading.local):
+    """What a thread records. The class has the default: ``getattr`` with one takes 0.4 us more of each call."""
+
+    record: Record | None = None
+
+
+_THREAD = Thread()
 
 
 def current() -> Record | None:
     """The record of this thread's call; None where it is not recorded."""
-    return getattr(_THREAD, "record", None)
+    return _THREAD.record
 
 
 @contextmanager

@@ -149,15 +149,20 @@ class RecordedLaunches(Launches):
 
 
 CAPTURED = object()
+_RAW_STREAM: list[Callable[[int], int]] = []
+"""PyTorch's function for the handle of the current stream, from when PyTorch has begun with CUDA: it does not end, and
+to ask takes 0.3 us of each launch."""
 
 
 def current_stream(device: int, apart: bool) -> Any:
     """The handle of PyTorch's current stream of a device; with ``apart``, CAPTURED while a graph captures it. The
     default stream, 0, cannot be captured."""
-    torch = sys.modules.get("torch")
-    if torch is None or not torch.cuda.is_initialized():
-        return 0
-    stream = torch._C._cuda_getCurrentRawStream(device)
+    if not _RAW_STREAM:
+        torch = sys.modules.get("torch")
+        if torch is None or not torch.cuda.is_initialized():
+            return 0
+        _RAW_STREAM.append(torch._C._cuda_getCurrentRawStream)
+    stream = _RAW_STREAM[0](device)
     return CAPTURED if apart and stream and is_captured() else stream
 
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 from tilewright.errors import ArgumentError, TilewrightError
@@ -70,6 +71,7 @@ from tilewright.lang.numbers.numeric import Float32
 
 PRECISIONS = ("ieee", "tf32")
 TF32 = ("hopper_tf32", "tensorop_tf32")
+TORCH_OPERATOR = "tilewright.gemm.operators.torch_op"
 REMEMBERED = 4096
 """Geometries of PyTorch products whose launches are kept; more than that are forgotten together."""
 
@@ -152,8 +154,7 @@ def matmul(
                     "kernel, decomposition and precision cannot be given where PyTorch records the call: for gradients "
                     "(call matmul under torch.no_grad()), by torch.compile, or for tensors of another class"
                 )
-            from tilewright.gemm.operators.torch_op import recorded
-
+            recorded = recorded_form()
             if not functions:
                 return recorded(a, b, out, c, alpha, beta, bias, activation, out_dtype)
             from tilewright.gemm.operators.torch_epilogues import applied_by_pytorch
@@ -176,6 +177,12 @@ def matmul(
     return result if instead is None else instead
 
 
+def recorded_form() -> Any:
+    """:func:`matmul` as PyTorch records it. To import it again at each call takes 1 us."""
+    module = sys.modules.get(TORCH_OPERATOR) or import_module(TORCH_OPERATOR)
+    return module.recorded
+
+
 def multiplied(
     a: Any, b: Any, out: Any, c: Any, bias: Any, options: Any, functions: tuple[Any, ...] = (),
     more: tuple[Any, ...] = (),
@@ -186,15 +193,7 @@ def multiplied(
     kernel = options[5]
     if (kernel is None or isinstance(kernel, str)) and current() is None:
         try:
-            asked = (*options, key_of(functions, torch_key)) if functions else options
-            tensors = (  # what torch_key gives, in three quarters of the time
-                geometry(a),
-                geometry(b),
-                None if out is None else geometry(out),
-                None if c is None else geometry(c),
-                None if bias is None else geometry(bias),
-            )
-            key = tensors, asked, simulated_gpu() if a.is_cpu else None
+            key = product_key(a, b, out, c, bias, (*options, key_of(functions, torch_key)) if functions else options)
             repeated = REPEATED_PRODUCTS.get(key) or from_other_rows(key, a, b, out, c, bias)
         except (RuntimeError, TypeError, AttributeError):  # no strides, no hash: whatever it is, it is an error
             key = repeated = None
@@ -447,6 +446,23 @@ class Request:
 REPEATED_PRODUCTS: dict[Any, RepeatedProduct] = {}
 """Products that are repeated, by their geometry and by what was asked for."""
 _ROWS: dict[Any, LaunchesByRows] = {}
+
+
+def product_key(a: Any, b: Any, out: Any, c: Any, bias: Any, asked: Any) -> Any:
+    """The key of a product of PyTorch tensors, of which ``asked`` are the options."""
+    tensors = (  # what torch_key gives, in three quarters of the time
+        geometry(a),
+        geometry(b),
+        None if out is None else geometry(out),
+        None if c is None else geometry(c),
+        None if bias is None else geometry(bias),
+    )
+    return tensors, asked, simulated_gpu() if a.is_cpu else None
+
+
+def remembered_product(a: Any, b: Any, asked: Any) -> RepeatedProduct | None:
+    """What is kept of a product of these two tensors."""
+    return REPEATED_PRODUCTS.get(product_key(a, b, None, None, None, asked))
 
 
 def remember(key: Any, repeated: RepeatedProduct) -> None:

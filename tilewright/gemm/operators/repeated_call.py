@@ -66,11 +66,13 @@ class NewTensor:
     @cached_property
     def make(self) -> Callable[[], Any]:
         """Makes one; a view only where it has to be one: it takes 1 us more."""
-        torch = sys.modules["torch"]
-        kind = {"dtype": self.dtype, "device": self.device}
+        from tilewright.gemm.operators.torch_memory import new_tensors
+
+        kind = self.dtype, self.device
         if self.is_whole:
-            return partial(torch.empty_strided, self.shape, self.stride, **kind)
-        return lambda: torch.empty(self.elements, **kind).as_strided(self.shape, self.stride, self.offset)
+            return new_tensors(self.shape, self.stride, *kind)
+        make = new_tensors((self.elements,), (1,), *kind)
+        return lambda: make().as_strided(self.shape, self.stride, self.offset)
 
 
 class Scratch(NamedTuple):

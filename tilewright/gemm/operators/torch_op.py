@@ -17,7 +17,8 @@ from tilewright.gemm.arrays import check_types
 from tilewright.gemm.choice.registry import candidates
 from tilewright.gemm.epilogue.activations import ACTIVATIONS
 from tilewright.gemm.operators.gradient_kernels import compile_gradients
-from tilewright.gemm.operators.matmul import matmul, multiplied
+from tilewright.gemm.operators.matmul import multiplied
+from tilewright.gemm.operators.torch_gradients import operand_gradients, summed
 from tilewright.gemm.operators.torch_operator import LIBRARY, is_eager
 from tilewright.gemm.operators.torch_state import autocast
 from tilewright.lang.arguments.arrays import NESTED
@@ -92,38 +93,12 @@ def save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 def gradients(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     """Two products, and the part of the result's gradient that belongs to ``c`` and the bias."""
     a, b = ctx.saved_tensors
-    scaled = grad if grad.dtype == a.dtype else grad.to(a.dtype)
     needed = ctx.needs_input_grad  # of as many arguments as were given
     wants_a, wants_b, wants_c, wants_bias = (*needed, False, False)[:4]
-    grad_a = grad_b = grad_c = grad_bias = None
-    if wants_a:
-        grad_a = summed(product(scaled, b.mT, ctx.alpha, a.dtype), a.shape)
-    if wants_b:
-        left, right = a, scaled
-        if b.ndim == 2 and a.ndim > 2:  # one product over all rows, not a stack of products to be added up
-            left, right = a.reshape(-1, a.shape[-1]), scaled.reshape(-1, grad.shape[-1])
-        if b.stride(-2) == 1:  # the gradient of a transposed weight, laid out as the weight is: optimizers want it so
-            grad_b = summed(product(right.mT, left, ctx.alpha, b.dtype).mT, b.shape)
-        else:
-            grad_b = summed(product(left.mT, right, ctx.alpha, b.dtype), b.shape)
-    if wants_c:
-        grad_c = (grad * ctx.beta).to(ctx.c[1])
-    if wants_bias:
-        grad_bias = summed(grad, ctx.bias[0]).to(ctx.bias[1])
+    grad_a, grad_b = operand_gradients(grad, a, b, ctx.alpha, wants_a, wants_b)
+    grad_c = (grad * ctx.beta).to(ctx.c[1]) if wants_c else None
+    grad_bias = summed(grad, ctx.bias[0]).to(ctx.bias[1]) if wants_bias else None
     return (grad_a, grad_b, grad_c, grad_bias, None, None, None, None, None)[: len(needed)]
-
-
-def product(a: Tensor, b: Tensor, alpha: float, out_dtype: torch.dtype) -> Tensor:
-    """alpha * a @ b, itself recorded where a gradient's gradient is wanted."""
-    if torch.is_grad_enabled() or torch._C._is_any_autocast_enabled() or not is_eager(a, b):
-        result: Tensor = matmul(a, b, alpha=alpha, out_dtype=out_dtype)
-        return result
-    return product_of(a, b, None, None, alpha, 0.0, None, out_dtype)
-
-
-def summed(x: Tensor, shape: torch.Size) -> Tensor:
-    """``x`` added up over what was broadcast; of most gradients that is nothing, which PyTorch takes 0.5 us to see."""
-    return x if x.shape == shape else x.sum_to_size(shape)
 
 
 def batched(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Tensor, int]:
@@ -172,17 +147,23 @@ class Product(torch.autograd.Function):
 
 
 class PlainProduct(torch.autograd.Function):
-    """:class:`Product` of two operands and nothing else: PyTorch takes some 0.5 us for each argument of both passes."""
+    """:class:`Product` of two operands and nothing else: PyTorch takes some 0.5 us for each argument of both passes.
+    ``options`` are those of :func:`matmul`, from alpha to decomposition."""
 
     @staticmethod
-    def forward(ctx: Any, a: Tensor, b: Tensor, alpha: float, out_dtype: torch.dtype | None) -> Tensor:
-        compile_gradients(a, b, *ctx.needs_input_grad[:2])
-        result = product_of(a, b, None, None, alpha, 0.0, None, out_dtype)
+    def forward(ctx: Any, a: Tensor, b: Tensor, options: tuple[Any, ...]) -> Tensor:
+        wants_a, wants_b, _ = ctx.needs_input_grad
+        compile_gradients(a, b, wants_a, wants_b)
+        result: Tensor = multiplied(a, b, None, None, None, options)
         ctx.save_for_backward(a, b)
-        ctx.alpha = alpha
+        ctx.alpha = options[0]
         return result
 
-    backward = staticmethod(gradients)
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+        a, b = ctx.saved_tensors
+        wants_a, wants_b, _ = ctx.needs_input_grad
+        return *operand_gradients(grad, a, b, ctx.alpha, wants_a, wants_b), None
 
 
 class Dispatched(torch.autograd.Function):
@@ -308,7 +289,7 @@ def recorded(
     of_matrices = out is None and activation is None and a.ndim > 1 and b.ndim > 1
     if of_matrices and torch.is_grad_enabled() and is_eager(a, b, c, bias):  # a gradient is why it is recorded
         if c is None and bias is None:
-            return PlainProduct.apply(a, b, alpha, out_dtype)
+            return PlainProduct.apply(a, b, (alpha, 0.0, None, out_dtype, "ieee", None, "auto"))
         return Product.apply(a, b, c, bias, alpha, beta, None, out_dtype)
     asked = any(x is not None and x.requires_grad for x in (a, b, c, bias)) or is_differentiated()
     graded = torch.is_grad_enabled() and asked

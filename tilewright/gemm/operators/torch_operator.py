@@ -14,18 +14,19 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch._library.infer_schema import infer_schema
+from torch.nn import Parameter
 
 from tilewright.errors import ArgumentError
 
 LIBRARY = torch.library.Library("tilewright", "FRAGMENT")
-PLAIN = (Tensor, torch.nn.Parameter)
 
 
 def is_eager(*given: Any) -> bool:
     """Whether PyTorch only has to record a call with these arguments for gradients: nothing traces, transforms or
     replaces the tensors among them, which have memory."""
     for x in given:
-        if isinstance(x, Tensor) and (x.__class__ not in PLAIN or x.is_meta):
+        kind = x.__class__
+        if x.is_meta if kind is Tensor or kind is Parameter else x is not None and isinstance(x, Tensor):
             return False
     return not (
         torch.compiler.is_compiling()
