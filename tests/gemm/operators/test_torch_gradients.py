@@ -139,3 +139,33 @@ def test_a_kernel_that_multiplies_meanwhile_is_not_kept(
     step(a, b, grad)
     step(a, b, grad)
     assert sorted(plain_products) == [0, 0, 1, 1] and len(gradients.KEPT) == 1
+
+
+def test_tensors_that_a_transform_left_behind(plain_products: list[Any]) -> None:
+    """Their class is a tensor's, their memory is that of another tensor."""
+    left: list[Tensor] = []
+
+    def squares(x: Tensor) -> Tensor:
+        left.append(2 * x)
+        return (x**2).sum()
+
+    torch.func.grad(squares)(torch.ones(8, 8))
+    b = whole(8, 6).requires_grad_()
+    result = matmul(left[0], b)
+    result.backward(torch.ones(8, 6))
+    assert torch.equal(result, 2 * torch.ones(8, 8) @ b) and (b.grad == 16).all()
+
+
+@pytest.mark.gpu
+def test_launches_from_the_threads_of_the_backward_pass_on_a_gpu(plain_products: list[Any]) -> None:
+    """Each at addresses of its own, on streams of their own."""
+    torch.manual_seed(0)
+    for turn in range(12):
+        with torch.cuda.stream(torch.cuda.Stream() if turn % 3 == 0 else torch.cuda.current_stream()):
+            a, b, grad = (
+                whole(*shape, seed=3 * turn + i, dtype=torch.float16).cuda()
+                for i, shape in enumerate([(64, 48), (48, 80), (64, 80)])
+            )
+            step(a.requires_grad_(), b.requires_grad_(), grad)
+            torch.cuda.synchronize()
+    assert sorted(plain_products) == [0, 1]
