@@ -20,6 +20,7 @@ from tilewright.gemm.operators.matmul import REMEMBERED, matmul, multiplied, rem
 from tilewright.gemm.operators.repeated import geometry
 from tilewright.gemm.operators.torch_memory import new_tensors
 from tilewright.gemm.operators.torch_operator import is_eager
+from tilewright.gemm.tuning import store
 
 Pair = tuple[Tensor | None, Tensor | None]
 
@@ -48,6 +49,7 @@ class KeptGradient(NamedTuple):
 
 KEPT: dict[Any, list[KeptGradient]] = {}
 """Gradients of operands that are repeated, by geometry."""
+store.when_kept(KEPT.clear)
 
 
 def operand_gradients(grad: Tensor, a: Tensor, b: Tensor, alpha: float, wants_a: bool, wants_b: bool) -> Pair:
