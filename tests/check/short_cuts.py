@@ -25,6 +25,7 @@ from tilewright.sim.checks.pending import PendingAccesses
 from tilewright.sim.checks.proxies import Proxies
 from tilewright.sim.checks.race_cells import CellCheck
 from tilewright.sim.checks.races import Races
+from tilewright.sim.checks.reach import Pieces, Reach
 from tilewright.sim.checks.records import AccessRecord
 from tilewright.sim.checks.shadow import Shadow
 from tilewright.sim.checks.sparse_clock import SparseClock
@@ -171,6 +172,7 @@ SHORT_CUTS = [
     ShortCut("writes to other lines", PendingAccesses, ("_maybe_same_lines",), lambda _, reach, met: met),
     ShortCut("last writers of lines", PendingAccesses, ("_last_writers",), lambda _, reach, met: met),
     ShortCut("warps that reach the same bytes", PendingAccesses, ("_after_by_warp",), no),
+    ShortCut("tiles read as rectangles", Pieces, ("numbers",), Reach.numbers),
     ShortCut("cells of a few accesses", PendingAccesses, ("_other_cells",), no),
     ShortCut("records written over", PendingAccesses, ("_drop_overwritten",), nothing),
     ShortCut("records known to all", PendingAccesses, ("_prune",), nothing),

@@ -23,6 +23,7 @@ NOTICED_BY = {
     "writes to other lines": ("bug", "tma_bytes_read_without_a_wait"),
     "last writers of lines": ("tiles", "8"),
     "warps that reach the same bytes": ("bug", "stages_that_are_read_without_a_wait"),
+    "tiles read as rectangles": ("bug", "operands_multiplied_before_their_copy_has_come"),
     "cells of a few accesses": ("bug", "pieces_of_four_at_a_distance_of_three"),
     "records written over": ("tiles", "22"),
     "records known to all": ("tiles", "6"),

@@ -178,8 +178,7 @@ class PendingAccesses:
     def _maybe_same_lines(self, reach: Reach, met: list[AccessRecord]) -> list[AccessRecord]:
         """Those that may have reached a line of an access. Invariant: what is left out is a record of writes whose
         first one came after the last write to any of the lines, so that all of it is elsewhere."""
-        lines = reach.lines()
-        newest = int(np.maximum.reduce(self.lines[lines] if isinstance(lines, slice) else self.lines.take(lines)))
+        newest = int(np.maximum.reduce(reach.numbers(self.lines), axis=None))
         return [r for r in met if r.load or r.parts is None or r.numbers[0] <= newest]
 
     def _last_writers(self, reach: Reach, met: list[AccessRecord]) -> list[AccessRecord]:
@@ -188,7 +187,7 @@ class PendingAccesses:
         after the writes that are left comes after it, too."""
         if not self.whole_lines or any(record.parts is None for record in met):
             return met
-        here = self.lines[reach.lines()]
+        here = reach.numbers(self.lines).reshape(-1)
         first = int(np.minimum.reduce(here))
         writes = set((np.flatnonzero(np.bincount(here - first)) + first).tolist())
         return [r for r in met if (r.last >= first if r.load else not writes.isdisjoint(r.numbers))]
@@ -291,7 +290,7 @@ class PendingAccesses:
             if record is newest or record.parts is None or (record.load and record.kind == THREADS):
                 kept.append(record)
             elif record.load:
-                if any(int(lines[part.lines()].min()) <= record.last for _, part, _ in record.parts):
+                if any(int(part.numbers(lines).min()) <= record.last for _, part, _ in record.parts):
                     kept.append(record)
             elif alive[record.numbers].any():
                 kept.append(record)

@@ -73,6 +73,12 @@ class Reach:
     def _find_lines(self) -> Any:
         return self.cells(4)
 
+    def numbers(self, lines: Array) -> Array:
+        """What ``lines``, an array of all lines of the wave's shared memory, has for its own, and possibly for some
+        others."""
+        where = self.lines()
+        return lines[where] if isinstance(where, slice) else lines.take(where)
+
     def forget(self) -> None:
         """Drop what can be computed again."""
         self._lines = None
@@ -308,6 +314,16 @@ class Pieces(Reach):
 
     def cells(self, shift: int) -> Array:
         return run_of((self.reads.start >> shift).reshape(-1), 16 >> shift)
+
+    def numbers(self, lines: Array) -> Array:
+        """Of a tile that fills its bytes, as a rectangle with a row for each block. Invariant: all pieces are in it;
+        lines between them make accesses apart less often, never more often."""
+        if self.reads.offsets.size * 16 < (self.high - self.low) * self.blocks.bit_count():
+            return super().numbers(lines)
+        first, stop = (self.blocks & -self.blocks).bit_length() - 1, self.blocks.bit_length()
+        per = self.reads.stride >> 4
+        blocks = lines[first * per : stop * per].reshape(-1, per)
+        return blocks[:, self.low >> 4 : self.high >> 4]
 
 
 def span_of(pointers: Sequence[Any], nbytes: int) -> tuple[int, int]:
