@@ -184,8 +184,8 @@ class MissingAttributeError(TilewrightError, AttributeError):
     tilewright.errors.MissingAttributeError: Layout has no attribute 'shpae'; did you mean 'shape'?
     """
 
-    def __init__(self, thing: Any, name: str) -> None:
-        AttributeError.__init__(self, name=name, obj=thing)
+    def __init__(self, owner: Any, name: str) -> None:
+        AttributeError.__init__(self, name=name, obj=owner)
 
     def __str__(self) -> str:
         """Made when it is asked for: most of these errors are those of ``hasattr``."""
@@ -253,8 +253,8 @@ def unknown_keyword(function: str, name: str, known: Iterable[str]) -> KeywordEr
     return KeywordError(f"{function}() has no keyword argument {name!r}{hint}")
 
 
-def attribute_text(thing: Any, name: str) -> str:
-    """The error for ``thing.name``: not here yet, or unknown (with the nearest attribute).
+def attribute_text(owner: Any, name: str) -> str:
+    """The error for ``owner.name``: not here yet, or unknown (with the nearest attribute).
 
     >>> attribute_text(1, "bit_lenght")
     "int has no attribute 'bit_lenght'; did you mean 'bit_length'?"
@@ -262,10 +262,10 @@ def attribute_text(thing: Any, name: str) -> str:
     from tilewright.foreign_names import of_tensor
     from tilewright.stand_ins import is_attribute
 
-    cls = thing if isinstance(thing, type) else type(thing)
+    cls = owner if isinstance(owner, type) else type(owner)
     if is_attribute(cls, name):
         return f"{cls.__name__} has no {name!r} yet: the CuTe DSL has it, Tilewright does not"
-    near = of_tensor(cls.__name__, name) or nearest(name, (n for n in dir(thing) if not n.startswith("_")))
+    near = of_tensor(cls.__name__, name) or nearest(name, (n for n in dir(owner) if not n.startswith("_")))
     return f"{cls.__name__} has no attribute {name!r}{near}"
 
 

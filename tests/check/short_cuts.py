@@ -74,7 +74,7 @@ def nothing(*_: Any) -> None:
     pass
 
 
-_init, _issue, _hear = Group.__init__, HappensBefore.issued_together, Events._hear
+_init, _issue, _set_observers = Group.__init__, HappensBefore.issued_together, Events._set_observers
 _together: dict[type, Any] = {observer: observer.issued_together for observer in (HappensBefore, MbarrierRules)}
 _arrive, _read, _begin, _flags = BarrierClocks.arrive, Shadow.read, Uninitialised.begin, Flags.access
 
@@ -155,7 +155,7 @@ def least_cells(check: Uninitialised, launch: Any) -> None:
 
 
 def offset_by_offset(events: Events, observers: Any) -> None:
-    _hear(events, observers)
+    _set_observers(events, observers)
     events.quick = None
 
 
@@ -210,5 +210,5 @@ SHORT_CUTS = [
     ShortCut("copies of defined values", Uninitialised, ("_fills",), no),
     ShortCut("fragments proved to be written", Uninitialised, ("begin",), all_fragments_watched),
     ShortCut("checks that concern the kernel", registry.Row, ("concerns",), yes),
-    ShortCut("pointers in place of offsets", Events, ("_hear",), offset_by_offset),
+    ShortCut("pointers in place of offsets", Events, ("_set_observers",), offset_by_offset),
 ]

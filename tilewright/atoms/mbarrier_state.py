@@ -150,7 +150,7 @@ class Touch:
         lanes[self.active] = bad
         return self.lanes.fault(text, lanes, fix)
 
-    def tell(self, what: str, done: Array | None = None) -> None:
+    def publish(self, what: str, done: Array | None = None) -> None:
         """Tell observers of it."""
         self.lanes.touched(what, self.places, np.flatnonzero(self.active), done)
 
@@ -184,11 +184,11 @@ class Touch:
                 "let one thread initialise it: `if tidx == 0:`",
             )
         self.table.make(places, counts[first])
-        self.tell("init")
+        self.publish("init")
 
     def inval(self) -> None:
         self.table.expected[self.rows] = 0
-        self.tell("inval")
+        self.publish("inval")
 
     def arrive(self, counts: Array) -> None:
         """Take ``counts`` (for each lane) off the pending arrivals."""
@@ -209,7 +209,7 @@ class Touch:
         warps = self.lanes.sreg("warpid")[self.active].astype(np.int64)
         ranks = self.lanes.sreg("cluster_ctarank")[self.active]
         np.bitwise_or.at(table.came, (self.rows, ranks), np.int64(1) << warps)
-        self.tell("arrive", self.settle())
+        self.publish("arrive", self.settle())
 
     def expect(self, sizes: Array) -> None:
         """Add bytes (negative: take them off) to the pending transactions."""
@@ -227,7 +227,7 @@ class Touch:
     def complete(self, sizes: Array) -> None:
         """Take bytes that have come off the pending transactions."""
         self.expect(-sizes)
-        self.tell("complete", self.settle())
+        self.publish("complete", self.settle())
 
     def settle(self) -> Array:
         """Complete the phases that wait for nothing any more; gives which of ``rows`` that were."""
@@ -257,13 +257,13 @@ class Touch:
         """For each active lane whether the phase of ``parity`` is complete. The lowest bit of ``parity`` counts, as in
         the machine code that ptxas makes (``SHF.L.U32 r, parity, 31``)."""
         done = self.table.passed(self.rows, parity & 1)
-        self.tell("test", done)
+        self.publish("test", done)
         return done
 
     def wait(self, parity: Array) -> None:
         """Make each warp wait until the phases of all its active lanes are complete."""
         parity = parity & 1
-        self.tell("wait")
+        self.publish("wait")
         warps = np.flatnonzero(self.active) // 32
         table, count = self.table, self.active.size // 32
         made = table.where.size

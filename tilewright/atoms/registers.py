@@ -92,13 +92,13 @@ class RegisterPools:
         for (slot, warp), ops in ({} if self.lenient else self.executed).items():
             first = warp - warp % WARPGROUP_WARPS
             for other in range(first, min(first + WARPGROUP_WARPS, self.warps)):
-                theirs = self.executed.get((slot, other), [])
-                if [o.attrs["atom"] for o in theirs] != [o.attrs["atom"] for o in ops]:
+                executed = self.executed.get((slot, other), [])
+                if [o.attrs["atom"] for o in executed] != [o.attrs["atom"] for o in ops]:
                     # PTX calls it undefined; GPUs let each warp give back what it does not need, and programs do.
-                    each = len(theirs) == len(ops) == 1 and not (_increases(theirs[0]) or _increases(ops[0]))
+                    each = len(executed) == len(ops) == 1 and not (_increases(executed[0]) or _increases(ops[0]))
                     if each and not self.thorough:
                         continue
-                    op = next((o for o in ops if o not in theirs), ops[0])
+                    op = next((o for o in ops if o not in executed), ops[0])
                     raise _left_out(op, warp, other, each)
 
     def change(self, lanes: Lanes, count: int, increase: bool, name: str) -> None:

@@ -218,7 +218,7 @@ class _Product:
             lefts.append(stored if atom.sparsity == 1 else self._dense(c, stored))
             rights.append(self._shared("B", c, n, atom.type_b, reads))
             if self.lanes.observed:
-                self._tell(c, reads)
+                self._publish_reads(c, reads)
         left, right = (x[0] if calls == 1 else np.concatenate(x, axis=2) for x in (lefts, rights))
         keep = self.steps[0][0].keep
         if rounds_each_step(atom):
@@ -292,26 +292,26 @@ class _Product:
         found = self.lanes.read_shared(address, np.array([group.first for group in self.groups]))
         return matrices(found, (rest_mn.size, rest_k.size), major, rows, type_)
 
-    def _tell(self, call: int, reads: list[Array]) -> None:
+    def _publish_reads(self, call: int, reads: list[Array]) -> None:
         """Observers are notified of the reads from each call that has issued them: once for a warpgroup that was
         together, else for each of its warps."""
-        told: dict[int, tuple[Issue, list[int], list[int]]] = {}
+        by_issue: dict[int, tuple[Issue, list[int], list[int]]] = {}
         for unit, steps in enumerate(self.steps):
             step = steps[call]
             together = len({id(found) for found in step.issues}) == 1
             for found, row in list(zip(step.issues, step.rows, strict=True))[: 1 if together else WARPGROUP_WARPS]:
                 assert found is not None
-                _, units, rows = told.setdefault(id(found), (found, [], []))
+                _, units, rows = by_issue.setdefault(id(found), (found, [], []))
                 units.append(unit)
                 rows.append(row)
-        for found, units, rows in told.values():
+        for found, units, rows in by_issue.values():
 
-            def tell(lanes: Lanes = found.lanes, units: list[int] = units, rows: list[int] = rows) -> None:
+            def publish(lanes: Lanes = found.lanes, units: list[int] = units, rows: list[int] = rows) -> None:
                 every = units == list(range(len(self.steps)))
                 for address in reads:
                     lanes.reads_shared(address if every else address[units], np.array(rows))
 
-            found.act(tell)
+            found.act(publish)
 
     def _words(self, role: str, call: int) -> list[int]:
         """The low word of the descriptor of each warpgroup: all its warps must agree."""

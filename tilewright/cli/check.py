@@ -50,13 +50,13 @@ def run(
             report.add_error(error)
         except BaseException:
             if list(report):  # findings may be the cause of the error in the script
-                tell(console, report)
+                print_report(console, report)
             raise
         finally:
             write(report, json_file, sarif_file)
     if not launched:
         raise no_kernels(script)
-    return tell(console, report)
+    return print_report(console, report)
 
 
 def no_kernels(script: Path) -> ArgumentError:
@@ -65,7 +65,7 @@ def no_kernels(script: Path) -> ArgumentError:
     )
 
 
-def tell(console: Console, report: Report, folder: str = "") -> int:
+def print_report(console: Console, report: Report, folder: str = "") -> int:
     """Print the findings, without ``folder`` before the names of files; the exit code of a command that found them."""
     for finding in report:
         console.print(_coloured(finding, folder), soft_wrap=True, highlight=False)

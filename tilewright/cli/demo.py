@@ -75,12 +75,12 @@ def multiply(console: Console, machine: str, verbose: bool) -> None:
 def find_the_race(console: Console) -> None:
     """The findings of the default checks in a kernel that lacks a barrier; always in the simulator."""
     from tilewright.cli import demo_race
-    from tilewright.cli.check import tell
+    from tilewright.cli.check import print_report
     from tilewright.sim.checks import collecting
 
     with sim.options(check="default"), collecting() as report:
         demo_race.run()
-    tell(console, report, f"{Path(demo_race.__file__).parent}{os.sep}")
+    print_report(console, report, f"{Path(demo_race.__file__).parent}{os.sep}")
 
 
 def draw_timeline(folder: Path) -> list[Path]:

@@ -30,7 +30,7 @@ def run(
     is missed."""
     console = Console(stderr=True)
 
-    def tell(outcome: Outcome) -> None:
+    def show(outcome: Outcome) -> None:
         done[0] += 1
         if console.is_terminal:
             console.print(f"{done[0]} mutants of {outcome.kernel}", end="\r", highlight=False)
@@ -44,7 +44,7 @@ def run(
             schedules=schedules,
             launches=launches,
             known=KnownList.read(known) if known is not None else None,
-            progress=tell,
+            progress=show,
         )
     if not found.outcomes:
         typer.echo("no kernel with a synchronisation operation was launched on the simulator")

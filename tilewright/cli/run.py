@@ -83,9 +83,9 @@ def _run(script: str, arguments: list[str], cpu: bool, replace: bool) -> int:
     try:
         with children.served(cpu, replace):
             code = run_script(script, arguments)
-        if cpu and (said := compat.served()):
+        if cpu and (notice := compat.served()):
             seen = f"; it saw a {assumed_architecture().multiprocessor.device}" if os.environ.get(ARCH) else ""
-            print(f"tilewright: no GPU was used: {said}{seen}", file=sys.stderr)
+            print(f"tilewright: no GPU was used: {notice}{seen}", file=sys.stderr)
         if code == 1 and not cpu and "cuda" in _text(script) and not has_gpu():
             print(
                 'tilewright: there is no GPU here; `tilewright run --cpu` lets the CPU serve programs that say "cuda"',

@@ -57,7 +57,7 @@ def run(
 
 def _as_json(launch: ExplorationResult) -> dict[str, Any]:
     """The exploration of a launch and its result."""
-    said: dict[str, Any] = {
+    described: dict[str, Any] = {
         "kernel": launch.kernel,
         "grid": list(launch.config.grid),
         "block": list(launch.config.block),
@@ -66,8 +66,13 @@ def _as_json(launch: ExplorationResult) -> dict[str, Any]:
         "complete": launch.complete,
     }
     if launch.claim:
-        said["claim"] = launch.claim
+        described["claim"] = launch.claim
     failure = launch.failure
     if failure is not None:
-        said["failure"] = {"kind": failure.kind, "seed": failure.seed, "order": failure.order, "text": str(failure)}
-    return said
+        described["failure"] = {
+            "kind": failure.kind,
+            "seed": failure.seed,
+            "order": failure.order,
+            "text": str(failure),
+        }
+    return described

@@ -20,8 +20,8 @@ def load(shell: Any) -> None:
 
 def unload(shell: Any) -> None:
     """Stop serving it."""
-    if said := compat.served():
-        print(f"tilewright: {said}")
+    if notice := compat.served():
+        print(f"tilewright: {notice}")
     compat.uninstall()
 
 

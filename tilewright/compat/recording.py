@@ -107,11 +107,11 @@ def uninstall() -> None:
 
 def summary() -> str:
     """The launches and tensors that were served, in a sentence; empty if none were."""
-    said = []
+    notices = []
     if counts.launches:
         total = sum(counts.launches.values())
         names = ", ".join(f"{n} ({k})" if k > 1 else n for n, k in counts.launches.items())
-        said.append(f"{total} kernel launch{'es' * (total > 1)} ran in the simulator: {names}")
+        notices.append(f"{total} kernel launch{'es' * (total > 1)} ran in the simulator: {names}")
     if counts.tensors:
-        said.append('tensors on "cuda" lay in the memory of the CPU')
-    return "; ".join(said)
+        notices.append('tensors on "cuda" lay in the memory of the CPU')
+    return "; ".join(notices)

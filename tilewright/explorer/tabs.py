@@ -42,8 +42,8 @@ def described() -> list[dict[str, Any]]:
 def _described(tab: Tab) -> dict[str, Any]:
     fields = [asdict(entry) for entry in tab.fields]
     samples = [{"name": name, "texts": texts} for name, texts in tab.samples]
-    told = {"name": tab.name, "title": tab.title, "about": tab.about, "live": tab.live}
-    return {**told, "fields": fields, "samples": samples}
+    described = {"name": tab.name, "title": tab.title, "about": tab.about, "live": tab.live}
+    return {**described, "fields": fields, "samples": samples}
 
 
 def warm(name: str) -> None:

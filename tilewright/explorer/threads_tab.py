@@ -137,7 +137,7 @@ def tma(form: Form) -> Answer:
         plan, tensor_map = tma_plan(tensor, box, element, swizzle, blocks)
         picture = tma_box_figure(tensor, box, at, element, swizzle=swizzle)
     shared = f", {format_tree(plan.whole_box)} of all {blocks}" if blocks > 1 else ""
-    told = [
+    lines = [
         f"element      {element}",
         f"dims         {format_tree(tensor_map.dims)}  (the contiguous mode first)",
         f"strides      {format_tree(tensor_map.strides)} bytes  (of all modes but the first)",
@@ -151,7 +151,7 @@ def tma(form: Form) -> Answer:
         "from tilewright.viz.tma_box import tma_box_figure\n\n"
         f'tma_box_figure(parse("{tensor}"), {box}, {at}, {element.name.upper()}, swizzle={swizzle}).save("box.svg")\n'
     )
-    return Answer([("the box", picture)], [("the tensor map", "\n".join(told))], python=python)
+    return Answer([("the box", picture)], [("the tensor map", "\n".join(lines))], python=python)
 
 
 def _only(*what: str) -> tuple[str, tuple[str, ...]]:

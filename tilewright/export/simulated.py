@@ -39,5 +39,5 @@ def kept(description: dict[str, Any], codes: list[bytes]) -> list[Function] | No
 
 
 def _name(description: dict[str, Any], codes: list[bytes]) -> str:
-    said = {name: value for name, value in description.items() if name != "codes"}
-    return disk_cache.key("exported", stored.sources(), json.dumps(said, sort_keys=True), *codes)
+    described = {name: value for name, value in description.items() if name != "codes"}
+    return disk_cache.key("exported", stored.sources(), json.dumps(described, sort_keys=True), *codes)

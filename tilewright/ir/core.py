@@ -52,7 +52,7 @@ class Constant(Value):
 
 @dataclass(eq=False, slots=True)
 class Op:
-    """One thing a machine does. ``opcode`` names its definition in :mod:`tilewright.ir.ops`."""
+    """One value a machine does. ``opcode`` names its definition in :mod:`tilewright.ir.ops`."""
 
     opcode: str
     operands: list[Value]
@@ -97,7 +97,7 @@ class Variable(NamedTuple):
     ``value``, or ``engine`` and ``linear``), or a Python number. ``after``: the op staged last before."""
 
     name: str
-    thing: Any
+    value: Any
     loc: Location
     after: Op | None = None
 

@@ -6,7 +6,7 @@
 The methods of the MMA's side are called by one whole warp, the one that issues the MMAs.
 
 Of a pair of blocks (mode V of ``cta_layout_vmnk`` is 2) the block of even rank, the leader, issues for both: its full
-barrier counts the bytes that TMA brings to both, its MMAs' commits tell both, and the threads of both that read
+barrier counts the bytes that TMA brings to both, its MMAs' commits arrive in both, and the threads of both that read
 accumulators release them at its barrier.
 """
 
@@ -88,14 +88,15 @@ class _OfMma:
 
 @dataclass(frozen=True, eq=False)
 class _ReadByMma(_OfMma):
-    """The consumer is the warp that issues MMAs. ``told``: the mask of the blocks that fill a stage again after it."""
+    """The consumer is the warp that issues MMAs. ``release_mask``: the blocks of the cluster that may fill a stage
+    again when these are done."""
 
-    told: Any = field(default=None, kw_only=True)
+    release_mask: Any = field(default=None, kw_only=True)
 
     def consumer_release(self, state: PipelineState, *, loc: Any = None, ip: Any = None) -> None:
         """The stage is empty when the MMAs that this warp has issued are done."""
         empty: MbarrierArray = self.sync_object_empty  # type: ignore[attr-defined]  # of the pipeline
-        empty.recast_to_new_op_type(PipelineOp.TCGen05Mma).arrive(state.index, self.told, self.cluster.ctas)
+        empty.recast_to_new_op_type(PipelineOp.TCGen05Mma).arrive(state.index, self.release_mask, self.cluster.ctas)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,16 +155,19 @@ class PipelineTmaUmma(_ReadByMma, PipelineTmaAsync):
         that share an operand, less one; ``enable_multicast_signaling``: that number follows from the cluster.
         ``tx_count``: the bytes of a stage of all blocks of one MMA."""
         cluster = _Cluster.of(cta_layout_vmnk)
-        told, wanted = None, 1
+        release_mask, arrivals = None, 1
         if cta_layout_vmnk is not None and blocks(cta_layout_vmnk) > 1:
             coord = cta_layout_vmnk.get_flat_coord(make_warp_uniform(block_idx_in_cluster()))
-            told, wanted = commit_mask(cta_layout_vmnk, coord, mcast_mode_mn), peers(cta_layout_vmnk, mcast_mode_mn)
+            release_mask, arrivals = (
+                commit_mask(cta_layout_vmnk, coord, mcast_mode_mn),
+                peers(cta_layout_vmnk, mcast_mode_mn),
+            )
         if not enable_multicast_signaling:
-            _arrivals(cls, "consumer_group", consumer_group, wanted)
+            _arrivals(cls, "consumer_group", consumer_group, arrivals)
         made: Any = super().create(
             num_stages=num_stages,
             producer_group=producer_group,
-            consumer_group=CooperativeGroup(Agent.Thread, wanted),
+            consumer_group=CooperativeGroup(Agent.Thread, arrivals),
             tx_count=tx_count,
             barrier_storage=barrier_storage,
             defer_sync=True,
@@ -171,7 +175,7 @@ class PipelineTmaUmma(_ReadByMma, PipelineTmaAsync):
         )
         if not defer_sync:
             _meet(cta_layout_vmnk)
-        return dataclasses.replace(made, told=told, cluster=cluster)
+        return dataclasses.replace(made, release_mask=release_mask, cluster=cluster)
 
     def producer_acquire(
         self,
@@ -351,7 +355,7 @@ class PipelineAsyncUmma(_ReadByMma, _FencedWaits):
         )
         if not defer_sync:
             _meet(cta_layout_vmnk)
-        return dataclasses.replace(made, told=cluster.pair, cluster=cluster)
+        return dataclasses.replace(made, release_mask=cluster.pair, cluster=cluster)
 
     def producer_commit(self, state: PipelineState, *, loc: Any = None, ip: Any = None) -> None:
         """This thread has written its part of the stage."""
@@ -435,10 +439,10 @@ def _meet(cta_layout_vmnk: Layout | None) -> None:
     pipeline_init_wait(cta_layout_vmnk)
 
 
-def _arrivals(cls: type, name: str, group: CooperativeGroup, wanted: int) -> None:
-    if group.agent is not Agent.Thread or group.size != wanted:
-        why = "" if wanted == 1 else f" of each of the {wanted} MMAs of the cluster that read what this block loads"
+def _arrivals(cls: type, name: str, group: CooperativeGroup, arrivals: int) -> None:
+    if group.agent is not Agent.Thread or group.size != arrivals:
+        why = "" if arrivals == 1 else f" of each of the {arrivals} MMAs of the cluster that read what this block loads"
         raise ConstraintError(
             f"{cls.__name__}: {name} is {group}; one warp issues the MMAs, and its commit is one arrival{why}: "
-            f"CooperativeGroup(Agent.Thread{f', {wanted}' if wanted > 1 else ''})"
+            f"CooperativeGroup(Agent.Thread{f', {arrivals}' if arrivals > 1 else ''})"
         )

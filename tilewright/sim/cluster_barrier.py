@@ -18,7 +18,7 @@ from tilewright.sim.geometry import Geometry
 
 
 class ClusterBarriers:
-    """``arrived``, ``gone``: for each thread of the wave, whether it is counted in the current phase, and whether it
+    """``arrived``, ``exited``: for each thread of the wave, whether it is counted in the current phase, and whether it
     has ended (or never existed). ``target``: the phase that it arrived at last; ``owes``: it has yet to wait for it."""
 
     def __init__(self, geometry: Geometry, blocks: int) -> None:
@@ -26,7 +26,7 @@ class ClusterBarriers:
         self.per_cluster = geometry.cluster_size * geometry.warps * WARP
         threads = blocks * geometry.warps * WARP
         existing = geometry.existing(np.arange(blocks * geometry.warps))
-        self.gone = np.zeros(threads, bool) if existing is None else ~existing
+        self.exited = np.zeros(threads, bool) if existing is None else ~existing
         self.arrived, self.owes = np.zeros((2, threads), bool)
         self.target = np.zeros(threads, np.int64)
         self.completed = np.zeros(threads // self.per_cluster, np.int64)
@@ -75,7 +75,7 @@ class ClusterBarriers:
 
     def leave(self, warps: Array) -> None:
         """These warps have ended: the barrier no longer waits for them."""
-        self.gone.reshape(-1, WARP)[warps] = True
+        self.exited.reshape(-1, WARP)[warps] = True
         if self.arrived.any():  # else there is no phase to complete
             self.settle(np.unique(warps * WARP // self.per_cluster))
 
@@ -83,7 +83,7 @@ class ClusterBarriers:
         """Complete the phases that all threads which have not ended have arrived at."""
         arrived = self.arrived.reshape(-1, self.per_cluster)
         # A cluster whose threads have all ended, none of them waiting, completes no phase.
-        finished = np.all(arrived | self.gone.reshape(-1, self.per_cluster), axis=1) & np.any(arrived, axis=1)
+        finished = np.all(arrived | self.exited.reshape(-1, self.per_cluster), axis=1) & np.any(arrived, axis=1)
         done = clusters[np.asarray(finished)[clusters]]
         self.completed[done] += 1
         arrived[done] = False
@@ -91,7 +91,7 @@ class ClusterBarriers:
     def missing(self, cluster: int) -> Array:
         """The warps (numbers in the wave) that the current phase still waits for."""
         span = slice(cluster * self.per_cluster, (cluster + 1) * self.per_cluster)
-        absent = ~self.arrived[span] & ~self.gone[span]
+        absent = ~self.arrived[span] & ~self.exited[span]
         return np.flatnonzero(absent.reshape(-1, WARP).any(1)) + cluster * (self.per_cluster // WARP)
 
 
@@ -127,7 +127,7 @@ class ClusterWait:
         there = int(barriers.arrived[span].sum())
         return (
             f"the barrier of its cluster (in phase {int(barriers.completed[cluster])}: {there} of "
-            f"{int((~barriers.gone[span]).sum())} threads have arrived)"
+            f"{int((~barriers.exited[span]).sum())} threads have arrived)"
         )
 
 

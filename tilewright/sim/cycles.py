@@ -65,9 +65,9 @@ class WaitGraph:
         while True:
             following = self.awaited(path[-1])
             # A warp that has ended never arrives: the chain ends at the cause.
-            gone = [w for w in following if w not in self.standing]
-            if gone:
-                return self._chain([*path, gone[0]], "which has ended")
+            ended = [w for w in following if w not in self.standing]
+            if ended:
+                return self._chain([*path, ended[0]], "which has ended")
             # A warp that can still run is not part of a cycle.
             following = [w for w in following if self.standing[w][0].wait is not None]
             if not following:

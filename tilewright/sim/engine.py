@@ -363,11 +363,11 @@ class Launch:
         code, slots, pc = self.program.code, group.slots, group.pc
         at, step = pc, None
         assert self.events is not None
-        tell, own = self.events.entered, self.execute
+        publish, own = self.events.entered, self.execute
         try:
             while pc >= 0 and self.execute == own:
                 at = pc
-                tell(group, pc)
+                publish(group, pc)
                 steps, control = code[pc]
                 for step in steps:
                     step(group, slots)
@@ -384,7 +384,7 @@ class Launch:
         nodes, slots, pc = self.program.nodes, group.slots, group.pc if pc is None else pc
         at, step = pc, None
         assert self.events is not None
-        tell, enter, listened = self.events.executed, self.events.entered, "flow" in self.events.listened
+        publish, enter, listened = self.events.executed, self.events.entered, "flow" in self.events.listened
         try:
             while pc >= 0:
                 at = pc
@@ -398,14 +398,14 @@ class Launch:
                     resumed = None
                 for step, op in straight:
                     step(group, slots)
-                    tell(group, op)
+                    publish(group, op)
                     # A loop moves values into its carried variables when it begins, and out of them when it ends.
                     if listened and op.opcode in LOOPS and hasattr(step, "flow"):
                         self.events.flow(group, op, step.flow)
                 step = node.control
                 if node.op is not None:
                     if node.op.opcode == "call":
-                        tell(group, node.op)
+                        publish(group, node.op)
                     elif listened and hasattr(step, "flow"):
                         self.events.flow(group, node.op, step.flow)
                 pc = step(group, slots)

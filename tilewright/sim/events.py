@@ -218,16 +218,16 @@ class Events:
         self.together: Callable[..., None] | None = None
         self.each: Callable[..., None] | None = None
         self.each_effect = False  # whether an observer follows each asynchronous effect
-        self._hear(observers)
+        self._set_observers(observers)
 
     def dismiss(self, observers: list[Observer]) -> None:
         """These want no more events of the launch."""
-        self._hear([o for o in self.observers if o not in observers])
+        self._set_observers([o for o in self.observers if o not in observers])
 
     def wake(self, observer: Observer) -> None:
         """The observer listens for all events that it defines, from now on."""
         observer.asleep = frozenset()
-        self._hear(self.observers)
+        self._set_observers(self.observers)
 
     @property
     def sleeps(self) -> bool:
@@ -237,34 +237,34 @@ class Events:
     def following_errors(self) -> Iterator[None]:
         """Inside, only the observers that follow errors are notified."""
         observers = self.observers
-        self._hear([observer for observer in observers if observer.follows_errors])
+        self._set_observers([observer for observer in observers if observer.follows_errors])
         try:
             yield
         finally:
-            self._hear(observers)
+            self._set_observers(observers)
 
-    def _hear(self, observers: list[Observer]) -> None:
+    def _set_observers(self, observers: list[Observer]) -> None:
         self.observers = observers
         self.listened.clear()
         # Those that sleep are the first: RunAgain comes before others get the access.
         defining = [(o, _defined_by(o)) for o in sorted(observers, key=lambda o: not o.asleep)]
         for name in NAMES:
-            ears = [getattr(o, name) for o, defined in defining if name in defined and name not in o.asleep]
-            if ears:
+            methods = [getattr(o, name) for o, defined in defining if name in defined and name not in o.asleep]
+            if methods:
                 self.listened.add(name)
-            setattr(self, name, _fan(ears))
+            setattr(self, name, _calling_all(methods))
         issues = [o for o, defined in defining if "issue" in defined]
-        self.issued_together = _fan([o.issued_together for o in issues if "issue" not in o.asleep])
+        self.issued_together = _calling_all([o.issued_together for o in issues if "issue" not in o.asleep])
         self.each_effect = any(o.each_effect for o, defined in defining if not defined.isdisjoint(("issue", "land")))
         # An access that is known to be inside and aligned need not be spelled out offset by offset, unless an observer
         # wants that.
         content = all("pointed" in defined for _, defined in defining if "access" in defined)
         self.quick = self.pointed if content else None
-        hear = [o for o, defined in defining if "pointed" in defined]
-        self.together = _fan([o.pointed_together for o in hear]) if content else None
-        self.each = _fan([o.pointed_each for o in hear]) if content else None
-        self.loaded = _fan([o.loaded for o in hear if not o.follows_issues])
-        self.loaded_in_order = _fan([o.loaded for o in hear if o.follows_issues])
+        by_pointer = [o for o, defined in defining if "pointed" in defined]
+        self.together = _calling_all([o.pointed_together for o in by_pointer]) if content else None
+        self.each = _calling_all([o.pointed_each for o in by_pointer]) if content else None
+        self.loaded = _calling_all([o.loaded for o in by_pointer if not o.follows_issues])
+        self.loaded_in_order = _calling_all([o.loaded for o in by_pointer if o.follows_issues])
 
     def __getattr__(self, name: str) -> Any:  # the methods set above
         raise AttributeError(name)
@@ -281,15 +281,16 @@ def _events_of(kind: Any) -> frozenset[str]:
     return frozenset(name for name in NAMES if getattr(kind, name) is not getattr(Observer, name))
 
 
-def _fan(ears: list[Callable[..., None]]) -> Callable[..., None]:
-    if len(ears) == 1:
-        return ears[0]
+def _calling_all(methods: list[Callable[..., None]]) -> Callable[..., None]:
+    """A function that calls all methods; the method itself where it is the only one."""
+    if len(methods) == 1:
+        return methods[0]
 
-    def tell(*what: Any) -> None:
-        for ear in ears:
-            ear(*what)
+    def call_all(*arguments: Any) -> None:
+        for method in methods:
+            method(*arguments)
 
-    return tell
+    return call_all
 
 
 Factory = Callable[[str, LaunchConfig], Observer | None]

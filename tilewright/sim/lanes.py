@@ -17,7 +17,7 @@ from tilewright.sim.barriers import ENDS, BarrierWait, ConditionWait
 from tilewright.sim.events import no_values
 from tilewright.sim.faults import Fault
 from tilewright.sim.held import FragmentRows, hold
-from tilewright.sim.moves import move, tell_each
+from tilewright.sim.moves import move, publish_each
 from tilewright.sim.shared import PieceReads
 from tilewright.sim.values import Ptr, TypedPointer
 
@@ -57,7 +57,7 @@ class GroupLanes:
     ) -> list[np.ndarray]:
         first = pointers[0]
         access = access_of(first.elem, count, first.align, False)
-        if self._both(mask) is not None or not tell_each(self.group, pointers, access, "load", no_values):
+        if self._both(mask) is not None or not publish_each(self.group, pointers, access, "load", no_values):
             return [self.load(pointer, count, mask) for pointer in pointers]
         places = [p.buf.place(self.group, p.pointer.root, p.pointer.add, access, True) for p in pointers]
         return [access.decode(items.take(index)) for items, index in places]

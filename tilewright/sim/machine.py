@@ -76,8 +76,8 @@ class SimKernel:
         options = current_options()
         own = program or self.program
         checks = observers(own, config, self.check or options.check) if self.counted else []
-        told = events(self.name, config, [*more, *checks]) if self.counted else None
-        launch = (make or Launch)(own, config, smem, self.integers, space, values, options, told)
+        events_of_launch = events(self.name, config, [*more, *checks]) if self.counted else None
+        launch = (make or Launch)(own, config, smem, self.integers, space, values, options, events_of_launch)
         try:
             with one_thread_if_busy():
                 launch.run()

@@ -99,9 +99,9 @@ def move_by_plan(
 ) -> bool:
     """Move all registers, in all lanes, by the op's plan; False if it has none, or an access might be outside. The
     copies' pointers are ``distances`` in bytes from ``pointer``, and of these ``kinds``: element type and alignment."""
-    tell = None if group.events is None else group.events.together
+    publish = None if group.events is None else group.events.together
     root, buf, add = pointer.root, pointer.buf, pointer.add
-    if root is None or not isinstance(buf, Buffer) or (group.events is not None and tell is None):
+    if root is None or not isinstance(buf, Buffer) or (group.events is not None and publish is None):
         return False
     if store and buf.read_only:
         return False
@@ -119,12 +119,12 @@ def move_by_plan(
     if isinstance(fragment, Columns) and any(part.where is None for part in plan.parts):
         return False
     for part in plan.parts:
-        if tell is not None:
+        if publish is not None:
 
             def values(k: int, first: int = part.first) -> Array | None:
                 return _read(fragment, registers[first + k]) if store else None
 
-            tell(
+            publish(
                 "store" if store else "load", buf, group, pointer, distances[part.first : part.stop], part.each, values
             )
         items, index = buf.place(group, root, add + part.at, part.access, True)
@@ -198,12 +198,12 @@ def gather_arranged(group: Group, pointers: Sequence[Ptr], access: VectorAccess,
     if distances is None:
         return None
     if group.events is not None:
-        tell_loads(group, pointers[0], distances, access)
+        publish_loads(group, pointers[0], distances, access)
     items, index = _arranged(group, pointers[0], distances, access, order)
     return items.take(index)
 
 
-def tell_loads(group: Group, pointer: Ptr, distances: Sequence[int], access: VectorAccess) -> None:
+def publish_loads(group: Group, pointer: Ptr, distances: Sequence[int], access: VectorAccess) -> None:
     """Tell the observers of loads by all lanes at these distances from a pointer, known to be inside and aligned."""
     events: Any = group.events
     events.together("load", pointer.buf, group, pointer, distances, access, no_values)
@@ -217,12 +217,12 @@ def scatter_arranged(
     if distances is None:
         return False
     if group.events is not None:
-        tell: Any = group.events.together
+        publish: Any = group.events.together
 
         def values(k: int) -> Array:
             return by_pointer(items, access, len(pointers))[k]
 
-        tell("store", pointers[0].buf, group, pointers[0], distances, access, values)
+        publish("store", pointers[0].buf, group, pointers[0], distances, access, values)
     target, index = _arranged(group, pointers[0], distances, access, order)
     target[index] = items
     return True
@@ -288,7 +288,7 @@ def _runs(registers: Sequence[tuple[int, ...]], pointers: Sequence[TypedPointer]
         first = k
 
 
-def tell_each(
+def publish_each(
     group: Group, pointers: Sequence[TypedPointer], access: VectorAccess, verb: str, values: Callable[[int], Any]
 ) -> bool:
     """Tell the observers of accesses by all lanes through several pointers of one type; False where they want to hear
@@ -325,7 +325,7 @@ def _move_each(
     def values(k: int) -> Array | None:
         return read_registers(fragment, registers[k]) if store else None
 
-    if not tell_each(group, pointers, access, "store" if store else "load", values):
+    if not publish_each(group, pointers, access, "store" if store else "load", values):
         return False
     for chosen, handle in zip(registers, pointers, strict=True):
         root: Any = handle.pointer.root

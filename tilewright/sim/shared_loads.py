@@ -19,7 +19,7 @@ from tilewright.sim.offsets import SharedRows
 from tilewright.sim.program import Closure
 from tilewright.sim.values import Ptr
 
-Told = tuple[tuple[Op, tuple[int, ...]], ...]  # copies through one pointer, each with its distances from it
+Published = tuple[tuple[Op, tuple[int, ...]], ...]  # copies through one pointer, each with its distances from it
 EMPTY = SharedRows(np.arange(0), np.arange(0))
 """The rows of a fragment to which nothing has been loaded."""
 
@@ -122,14 +122,17 @@ class SharedLoads:
         slots[self.operand.state] = rows
 
 
-def shared_load(plain: list[Closure], number: int, told: list[Told], loads: SharedLoads, state: int) -> Closure:
-    """The copy with this number of those with the steps ``plain``: all are done at the last of them. Observers hear of
-    all at the first; those that follow issues hear here of the copies ``told[number]``, which are several or none.
-    ``state``: the register that has, from the first copy on, the rows (SharedRows) that the copies load together. Where
-    each is done by its plain step, it has how many of them those that follow issues have heard of before, or (None)
-    that these steps tell of them."""
-    operand, last, here = loads.operand, len(plain) - 1, told[number]
-    everything, before = sum(told, ()), sum(map(len, told[:number]))
+def shared_load(
+    plain: list[Closure], number: int, published: list[Published], loads: SharedLoads, state: int
+) -> Closure:
+    """The step of copy ``number`` of those with the steps ``plain``: all are done together, by the last of them.
+
+    Observers are notified of all at the first; those that follow issues, of the copies ``published[number]`` (none or
+    several) at this one. The register ``state`` has, from the first copy on, the rows (SharedRows) that the copies load
+    together. Where each is done by its plain step instead, it has the number of copies of which observers that follow
+    issues were notified before, or None where the plain steps notify them."""
+    operand, last, here = loads.operand, len(plain) - 1, published[number]
+    everything, before = sum(published, ()), sum(map(len, published[:number]))
 
     def run(group: Any, slots: list[Any]) -> None:
         known = slots[state] if number else loads.rows(group, slots)
@@ -144,18 +147,18 @@ def shared_load(plain: list[Closure], number: int, told: list[Told], loads: Shar
             if number == last:
                 loads.load(group, slots, known)
             return
-        if type(known) is SharedRows:  # an observer has woken, and wants to hear of every op from now on
+        if type(known) is SharedRows:  # an observer asks for every op from now on
             operand.spread(slots)
             _without_events(plain[:number], group, slots)
             slots[state] = before
         elif number == 0:
             operand.spread(slots)
             slots[state] = None
-        heard = slots[state]
-        if heard is None:
+        published_before = slots[state]
+        if published_before is None:
             plain[number](group, slots)
             return
-        if number >= heard:
+        if number >= published_before:
             group.lanes.mask = None
             group.events.loaded_in_order(group, slots[loads.base], operand.access, everything[number : number + 1])
         _without_events(plain[number : number + 1], group, slots)
@@ -164,7 +167,7 @@ def shared_load(plain: list[Closure], number: int, told: list[Told], loads: Shar
 
 
 def _without_events(steps: list[Closure], group: Any, slots: list[Any]) -> None:
-    """Take steps of which the observers have heard."""
+    """Take steps of which the observers were notified before."""
     events, group.events = group.events, None
     try:
         for step in steps:

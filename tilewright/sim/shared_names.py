@@ -56,7 +56,7 @@ class SharedNames:
         found = [
             named
             for variable in self.function.variables
-            if (named := self._named(variable.name, variable.thing)) is not None
+            if (named := self._named(variable.name, variable.value)) is not None
         ]
         starts = sorted({named.start for named in found})
         # A pointer says where its elements begin; they end where the next name begins.
@@ -68,9 +68,9 @@ class SharedNames:
         ]
         return bounded + [_whole(alloc) for alloc in allocations]
 
-    def _named(self, name: str, thing: Any) -> NamedRange | None:
+    def _named(self, name: str, value: Any) -> NamedRange | None:
         """The place that a variable stands for, where it is a static one in shared memory."""
-        pointer = getattr(thing, "engine", thing)
+        pointer = getattr(value, "engine", value)
         base, pending = getattr(pointer, "base", None), getattr(pointer, "pending", 0)
         if not isinstance(base, Value) or not isinstance(pending, int):
             return None
@@ -79,7 +79,7 @@ class SharedNames:
             return None
         size = element_of(base.type).bytes
         start, end = offset + (pointer.const + pending) * size, _end(alloc)
-        layout, bits = getattr(thing, "layout", None), getattr(pointer, "swizzle", None)
+        layout, bits = getattr(value, "layout", None), getattr(pointer, "swizzle", None)
         swizzle = None if bits is None else Swizzle(*bits)
         if isinstance(layout, ComposedLayout) and swizzle is not None and layout.offset == 0:
             layout = layout.outer

@@ -36,7 +36,7 @@ from tilewright.ir.types import F32, FragType, PtrType
 from tilewright.sim.direct_copies import is_direct
 from tilewright.sim.offsets import SharedRows
 from tilewright.sim.program import BasicBlock, Closure, nothing
-from tilewright.sim.shared_loads import EMPTY, Operand, SharedLoads, Told, shared_load, states_by_warp
+from tilewright.sim.shared_loads import EMPTY, Operand, Published, SharedLoads, shared_load, states_by_warp
 from tilewright.sim.values import FRAG, MASK
 
 Slot = Callable[[Value], int]
@@ -212,22 +212,22 @@ class ThreadProducts:
         distances = [self.bases[id(op)][1] for op in ops]
         registers = [chosen[0] for op in ops for chosen in op.attrs["registers"]]
         loads = SharedLoads(operand, base, sum(distances, ()), registers)
-        plain, told, state = [_steps(node)[at] for at in run], self._told(node, run), self.fresh(MASK)
+        plain, published, state = [_steps(node)[at] for at in run], self._published(node, run), self.fresh(MASK)
         for number, at in enumerate(run):
-            _steps(node)[at] = shared_load(plain, number, told, loads, state)
+            _steps(node)[at] = shared_load(plain, number, published, loads, state)
 
-    def _told(self, node: BasicBlock, run: list[int]) -> list[Told]:
-        """For each of these copies the copies that observers hear of when it is their turn. Invariant: between copies
-        that are told together, at the first, is no cp.async, and so (:meth:`_loads`) nothing that orders, issues or
-        writes: observers find the same of each as in its own place."""
-        told: list[list[tuple[Op, tuple[int, ...]]]] = []
+    def _published(self, node: BasicBlock, run: list[int]) -> list[Published]:
+        """For each of these copies the copies of which observers are notified at its place. Invariant: between copies
+        that are published together, at the first, is no cp.async, and so (:meth:`_loads`) nothing that orders, issues
+        or writes: observers find the same of each as in its own place."""
+        published: list[list[tuple[Op, tuple[int, ...]]]] = []
         first = 0
         for number, at in enumerate(run):
             if number == 0 or any(map(_is_cp_async, node.ops[run[number - 1] : at])):
                 first = number
-            told.append([])
-            told[first].append((node.ops[at], self.bases[id(node.ops[at])][1]))
-        return [tuple(copies) for copies in told]
+            published.append([])
+            published[first].append((node.ops[at], self.bases[id(node.ops[at])][1]))
+        return [tuple(copies) for copies in published]
 
 
 def _uses_of_fragments(function: Function) -> dict[Value, list[Op]]:

@@ -68,8 +68,8 @@ class CompileOption:
 
 def _option(name: str, field: str, default: Any = True) -> type[CompileOption]:
     text = field.replace("_", "-")
-    said = f"``--{text}``, as a type{'' if default is True else ' that is called with a value'}: {_explained(field)}"
-    own = {"field": field, "default": default, "__module__": __name__, "__doc__": said}
+    doc = f"``--{text}``, as a type{'' if default is True else ' that is called with a value'}: {_explained(field)}"
+    own = {"field": field, "default": default, "__module__": __name__, "__doc__": doc}
     return type(name, (CompileOption,), own)
 
 
@@ -82,7 +82,7 @@ def _explained(field: str) -> str:
     words = " ".join((CompileOptions.__doc__ or "").partition("Attributes:")[2].split())
     names = "|".join(f"{f.name}(?:, \\w+)*" for f in fields(CompileOptions))
     found = re.split(rf"(?:^| )((?:{names})): ", words)
-    return next((said for name, said in zip(found[1::2], found[2::2], strict=True) if field in name.split(", ")), "")
+    return next((doc for name, doc in zip(found[1::2], found[2::2], strict=True) if field in name.split(", ")), "")
 
 
 OptLevel = _option("OptLevel", "opt_level", 3)

@@ -19,7 +19,7 @@ def module_of(cls: type) -> str:
     >>> module_of(ABC), ABCMeta("Made", (), {}).__module__, module_of(ABCMeta("Made", (), {}))
     ('abc', 'abc', '')
     """
-    name = says_module(cls)
+    name = declared_module(cls)
     if is_immutable(cls):
         return name
     if "<locals>" in cls.__qualname__:  # it cannot be looked up; `builtins` has no code in Python
@@ -30,7 +30,7 @@ def module_of(cls: type) -> str:
     return name if found is cls else ""
 
 
-def says_module(cls: type) -> str:
+def declared_module(cls: type) -> str:
     """The name of a module as the class has it: extension modules may show a descriptor in its place, ``type`` called
     by code without a ``__name__`` gives none."""
     name = getattr(cls, "__module__", "")

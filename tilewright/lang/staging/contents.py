@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 
 from tilewright.ir.core import Value
 from tilewright.lang.numbers.numeric import Numeric
-from tilewright.lang.staging.class_modules import is_immutable, module_of, says_module
+from tilewright.lang.staging.class_modules import declared_module, is_immutable, module_of
 from tilewright.lang.staging.location import counts_as_user, is_user_file
 from tilewright.lang.staging.source import names_of
 from tilewright.lang.staging.undefined import Undefined
@@ -285,7 +285,7 @@ def is_lasting_state(store: Store) -> bool:
 
 def _stores_of(cls: type) -> tuple[Store, ...]:
     named = next(
-        (store for base in cls.__mro__ if (store := _BY_NAME.get(f"{says_module(base)}.{base.__qualname__}"))), None
+        (store for base in cls.__mro__ if (store := _BY_NAME.get(f"{declared_module(base)}.{base.__qualname__}"))), None
     )
     if named is not None or hasattr(cls, "__tilewright_marked__"):
         return (named or MARKED,)

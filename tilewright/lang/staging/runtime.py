@@ -66,48 +66,48 @@ __all__ = [
 ]
 
 
-def named(name: str, thing: Any) -> Any:
-    """Tell a fresh run-time value, or the registers of a tensor, the name of the variable that it is assigned to."""
-    _tell(name, thing)
-    _note(name, thing, 2)
-    return thing
+def named(name: str, value: Any) -> Any:
+    """Give a new run-time value, or the registers of a tensor, the name of the variable that it is assigned to."""
+    _give_hint(name, value)
+    _record_variable(name, value, 2)
+    return value
 
 
 _is_ours: Callable[[type], bool] = functools.cache(lambda cls: module_of(cls).startswith("tilewright."))
 
 
-def _tell(name: str, thing: Any) -> None:
-    if not _is_ours(type(thing)):  # attributes of the user's objects may run code of theirs
+def _give_hint(name: str, value: Any) -> None:
+    if not _is_ours(type(value)):  # attributes of the user's objects may run code of theirs
         return
-    value = getattr(thing, "value", None)
-    if not isinstance(value, Value):
-        value = getattr(getattr(thing, "engine", None), "frag", None)
-    if isinstance(value, Value) and not isinstance(value, Constant):
-        op = value.op
+    held = getattr(value, "value", None)
+    if not isinstance(held, Value):
+        held = getattr(getattr(value, "engine", None), "frag", None)
+    if isinstance(held, Value) and not isinstance(held, Constant):
+        op = held.op
         # A special register is called tid_x until a variable names it: that says more.
-        of_register = isinstance(op, Op) and op.opcode == "sreg" and value.hint == op.attrs["name"].replace(".", "_")
-        if value.hint is None or of_register:
-            value.hint = name
+        of_register = isinstance(op, Op) and op.opcode == "sreg" and held.hint == op.attrs["name"].replace(".", "_")
+        if held.hint is None or of_register:
+            held.hint = name
 
 
-def _note(name: str, thing: Any, depth: int) -> None:
+def _record_variable(name: str, value: Any, depth: int) -> None:
     """Keep what a variable stands for, for the simulator's debugger."""
-    shown = isinstance(thing, (int, float)) or (
-        _is_ours(type(thing)) and (hasattr(thing, "engine") or hasattr(thing, "value"))
+    shown = isinstance(value, (int, float)) or (
+        _is_ours(type(value)) and (hasattr(value, "engine") or hasattr(value, "value"))
     )
     if shown and name != "_" and Builder.active():
         frame = sys._getframe(depth)
         where = Location(frame.f_code.co_filename, frame.f_lineno)
         builder = Builder.current()
         after = builder.block.ops[-1] if builder.block.ops else None
-        builder.variables.append(Variable(name, thing, where, after))
+        builder.variables.append(Variable(name, value, where, after))
 
 
-def names(wanted: tuple[str, ...], things: Any) -> Any:
+def names(targets: tuple[str, ...], values: Any) -> Any:
     """The same for an assignment to a tuple of names; '' for other targets."""
-    if type(things) is tuple and len(things) == len(wanted):
-        for name, thing in zip(wanted, things, strict=True):
+    if type(values) is tuple and len(values) == len(targets):
+        for name, value in zip(targets, values, strict=True):
             if name and name != "_":
-                _tell(name, thing)
-                _note(name, thing, 2)
-    return things
+                _give_hint(name, value)
+                _record_variable(name, value, 2)
+    return values

@@ -151,7 +151,7 @@ class Frame:
                     number,
                     int(clusters.completed[number]),
                     int(clusters.arrived[span].sum()),
-                    int((~clusters.gone[span]).sum()),
+                    int((~clusters.exited[span]).sum()),
                 )
             )
         return found

@@ -47,29 +47,29 @@ class Variables:
 
     def names(self) -> list[str]:
         """The names of the variables assigned so far, in alphabetical order."""
-        assigned = {v.name for v in self.function.variables if _is_shown(v.thing) and self._at(v) < self.here}
+        assigned = {v.name for v in self.function.variables if _is_shown(v.value) and self._at(v) < self.here}
         return sorted(assigned | {name for name, _, _ in self._carried()})
 
     def find(self, name: str) -> Any:
         """The value of ``name`` here: what was assigned to it last, in this file if it was there, or what a loop or
         a branch has made of it."""
-        notes = [v for v in self.function.variables if v.name == name and _is_shown(v.thing)]
+        notes = [v for v in self.function.variables if v.name == name and _is_shown(v.value)]
         # Helpers in other files have variables of the same names.
         file = self.op.loc.file if self.op.loc is not None else ""
         notes = [v for v in notes if v.loc.file == file] or notes
-        before: list[tuple[float, int, Any]] = [(self._at(v), k, v.thing) for k, v in enumerate(notes)]
+        before: list[tuple[float, int, Any]] = [(self._at(v), k, v.value) for k, v in enumerate(notes)]
         before += [(at, -1, value) for known, at, value in self._carried() if known == name]
         before = [found for found in before if found[0] < self.here]
         if before:
             return max(before, key=lambda found: found[:2])[2]
         if notes:
-            return notes[-1].thing
+            return notes[-1].value
         known = sorted({v.name for v in self.function.variables})
         raise ArgumentError(f"kernel {self.function.name!r} has no variable {name!r}{nearest(name, known)}")
 
     def _at(self, variable: Variable) -> float:
         """Where in the program a variable was assigned; behind everything, if that is in a region that is over."""
-        values = [self.function.replaced.get(v, v) for v in _values(variable.thing)]
+        values = [self.function.replaced.get(v, v) for v in _values(variable.value)]
         owners = [v.op for v in values if v.op is not None]
         if any(o in self.positions and not self._open(o) for o in owners):
             return float("inf")
@@ -143,20 +143,20 @@ class Variables:
             array = array[first : first + WARP] if self.lane is None else array[first + self.lane]
         return array.copy() if array.ndim else array[()]
 
-    def number(self, thing: Any) -> Any:
+    def number(self, value: Any) -> Any:
         """A number of the language, or a Python number."""
-        if isinstance(thing, (int, float, str)) or thing is None:
-            return thing
-        value = getattr(thing, "value", thing)
+        if isinstance(value, (int, float, str)) or value is None:
+            return value
+        value = getattr(value, "value", value)
         return self.register(value) if isinstance(value, Value) else value
 
     # -- tensors -------------------------------------------------------------------------------------------------------
 
-    def tensor(self, thing: Any) -> np.ndarray:
+    def tensor(self, value: Any) -> np.ndarray:
         """The elements of a tensor as this lane sees them: an array with the extents of the layout's modes."""
         if self.lane is None:
             raise ArgumentError("a tensor is seen by one lane: choose it")
-        engine, linear = thing.engine, thing.linear
+        engine, linear = value.engine, value.linear
         try:
             offsets = self._offsets(linear)
         except ValueUnavailable:
@@ -246,13 +246,13 @@ def _around(block: Block, op: Op, owner: Op | None = None) -> list[tuple[Block, 
     return []
 
 
-def _is_shown(thing: Any) -> bool:
-    if isinstance(thing, (int, float)):
+def _is_shown(value: Any) -> bool:
+    if isinstance(value, (int, float)):
         return True
-    return isinstance(getattr(thing, "value", None), Value) or hasattr(thing, "linear")
+    return isinstance(getattr(value, "value", None), Value) or hasattr(value, "linear")
 
 
-def _values(thing: Any) -> list[Value]:
-    engine = getattr(thing, "engine", None)
-    found = [getattr(thing, "value", None), getattr(engine, "frag", None), getattr(engine, "base", None)]
+def _values(value: Any) -> list[Value]:
+    engine = getattr(value, "engine", None)
+    found = [getattr(value, "value", None), getattr(engine, "frag", None), getattr(engine, "base", None)]
     return [value for value in found if isinstance(value, Value)]
