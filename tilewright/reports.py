@@ -1,7 +1,7 @@
 """How results are shown: ``print`` gives aligned lines, a terminal that knows rich a table, a notebook HTML.
 
-Nothing here knows what is reported. :class:`Report` is for results that are rows of (what, value), :class:`Shown` for
-those whose ``str()`` is to be seen as it is.
+Nothing here depends on what is reported. :class:`Report` is for results that are rows of (what, value), :class:`Shown`
+for those whose ``str()`` is to be seen as it is.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ class Permute(Instruction):
 
 @dataclass(frozen=True)
 class Rematerialize(Instruction):
-    """``mov`` that the compiler may not look through: a 32-bit integer whose origin it forgets.
+    """``mov`` that the compiler may not look through: a 32-bit integer of unknown origin.
 
     What is computed from the result stays behind it. So a long loop before it need not keep in registers what is cheap
     to compute again, and a loop around it does not compute it ahead.

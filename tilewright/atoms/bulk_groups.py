@@ -46,7 +46,8 @@ class BulkGroups:
             self.unwritten.setdefault(warp, []).append(group)
 
     def wait(self, lanes: Lanes, pending: int, read: bool) -> None:
-        """Make all but the newest ``pending`` groups of these warps read; write, too, unless ``read`` is asked."""
+        """Let all but the newest ``pending`` groups of these warps read their source, and unless ``read`` is set write
+        their target."""
         for warp in self._active(lanes):
             _land(self.unread.get(warp, []), pending, "read")
             if not read:

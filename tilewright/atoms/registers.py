@@ -94,7 +94,7 @@ class RegisterPools:
             for other in range(first, min(first + WARPGROUP_WARPS, self.warps)):
                 executed = self.executed.get((slot, other), [])
                 if [o.attrs["atom"] for o in executed] != [o.attrs["atom"] for o in ops]:
-                    # PTX calls it undefined; GPUs let each warp give back what it does not need, and programs do.
+                    # Undefined in PTX. On GPUs each warp may release registers that it does not need, and programs do.
                     each = len(executed) == len(ops) == 1 and not (_increases(executed[0]) or _increases(ops[0]))
                     if each and not self.thorough:
                         continue

@@ -10,7 +10,7 @@ from tilewright.ir.instruction import Emitter, Instruction, Lanes, need
 from tilewright.ir.types import U32
 
 LONGEST = 1_000_000
-"""Nanoseconds; the hardware sleeps up to twice as long as asked."""
+"""Nanoseconds; the hardware may sleep up to twice as long."""
 
 
 @dataclass(frozen=True)

@@ -233,7 +233,7 @@ class UnitCopy(UnitWork):
 
 def copy_descriptor(values: Layout, kind: str, atom: SmemToTmem) -> MatrixDescriptor:
     """The descriptor of one copy's data, of a partition's first mode: bytes in the copy's order, rows first. Only the
-    units of 16 bytes are looked at. ``kind``: of the swizzle. ConstraintError for rows that no descriptor names.
+    units of 16 bytes are compared. ``kind``: of the swizzle. ConstraintError for rows that no descriptor names.
 
     >>> copy_descriptor(Layout((32, 16), (16, 1)), "INTER", SmemToTmem("32x128b.warpx4"))[:3]
     (1, 8, 'INTER')

@@ -165,7 +165,7 @@ def _guarded(out: Emitter, predicate: Value | None, lines: list[str]) -> None:
 
 @dataclass(frozen=True, repr=False)
 class AutoVectorCopy(UniversalCopy):
-    """The universal copy before it knows its element: one value of any type, vectorised up to ``bits``."""
+    """The universal copy before its element type is set: one value of any type, vectorised up to ``bits``."""
 
     auto: bool = True
 

@@ -1,6 +1,6 @@
 """What wgmma needs of a whole kernel: which registers are in flight at a wait, and where a fence is missing.
 
-Both follow the kernel's regions from top to bottom; loops are gone through twice, so that the second pass sees what the
+Both follow the kernel's regions from top to bottom; loops are visited twice, so that the second pass sees what the
 first left.
 """
 

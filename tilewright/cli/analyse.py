@@ -22,7 +22,7 @@ def run(kernel: str | None, arch: str | None, grid: int | None, sms: int | None)
     if arch is None:
         arch = max("sm_90a", entry.arch, key=lambda name: architecture(name).capability)
     report = analyse_kernel(stage(entry.config), arch, grid=grid, sms=sms)
-    report = replace(report, kernel=kernel)  # the name that the user knows it by
+    report = replace(report, kernel=kernel)  # the name that the user gave
     console = Console()
     console.print(report)
     if report.spills:

@@ -83,7 +83,7 @@ def upload(array: Any, number: int = 0) -> DeviceArray:
 
 
 def zeros(count: int, dtype: Any, number: int = 0) -> DeviceArray:
-    """A vector of zeros on device ``number``, in memory that no framework knows of: PyTorch's allocator may serve a
+    """A vector of zeros on device ``number``, in memory of no framework: PyTorch's allocator may serve a
     CUDA graph while this is called. The zeros are there when it returns."""
     import numpy as np
 

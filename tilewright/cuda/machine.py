@@ -144,7 +144,7 @@ class CudaMachine:
         return upload(array)
 
     def zeros(self, count: int, dtype: Any, device: str) -> DeviceArray:
-        """A vector of zeros of a NumPy dtype on ``device`` (``"cuda:0"``), which no framework's allocator knows of."""
+        """A vector of zeros of a NumPy dtype on ``device`` (``"cuda:0"``), in memory of no framework's allocator."""
         return zeros(count, dtype, _device_number(device))
 
     def download(self, source: DeviceArray, target: Any) -> None:

@@ -21,7 +21,7 @@ def wrapping_results(function: Function) -> set[Value]:
     """The results that are printed in a form that wraps around."""
     ops = list(function.walk())
     reaching: set[Value] = set()
-    # Backwards: where a result goes is known before the operands of its op are looked at.
+    # Backwards: the uses of a result are visited before the op that computes it.
     for op in reversed(ops):
         for place, operand in enumerate(op.operands):
             if not _becomes_address(op, place, reaching):

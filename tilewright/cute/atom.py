@@ -9,4 +9,4 @@ if TYPE_CHECKING:
 
 attach(__name__, like="tilewright.cute")
 
-CopyOp = MmaOp = Op = Trait = Any  # the base classes of operations and of what they become
+CopyOp = MmaOp = Op = Trait = Any  # the base classes of operations and of their atoms

@@ -31,7 +31,8 @@ class Matrix:
 
     @classmethod
     def of(cls, name: str, source: Any) -> Matrix:
-        """``source`` as (M, N, L), of a matrix or a stack (L, M, N); ArgumentError also where a gradient is wanted."""
+        """``source`` as (M, N, L), of a matrix or a stack (L, M, N); ArgumentError also for a tensor that requires a
+        gradient."""
         if is_nested(source):
             raise ArgumentError(f"{name} is {NESTED}")
         rank = len(getattr(source, "shape", ()))

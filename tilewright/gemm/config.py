@@ -20,7 +20,7 @@ LEAST_ASYNCHRONOUS = 32
 """Bits of an access from which on cp.async copies an operand to shared memory."""
 
 Rule = tuple[bool, str]
-"""Whether a rule holds for a config, and the words of what the kernel takes."""
+"""Whether a rule holds for a config, and a description of the configs that the kernel takes."""
 
 
 def require(kernel: str, *subjects: Iterator[Rule]) -> None:

@@ -1,4 +1,4 @@
-"""Whether a program is being timed: what its kernels read and write is not looked at then."""
+"""Whether a program is being timed: the contents of its arrays are not checked then."""
 
 from __future__ import annotations
 

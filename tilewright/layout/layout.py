@@ -46,7 +46,7 @@ class Layout(Drawable):
     _memo: dict[Any, Any] | None  # results of the cheapest operations on this layout object, see kept()
 
     def __init__(self, shape: Shape, stride: Stride = None) -> None:
-        # Layouts are made often: only the outermost level is looked at. `make_layout` looks at all, and refuses an
+        # Layouts are made often: only the outermost level is checked. `make_layout` checks all levels, and refuses an
         # extent of 0, which arrays without elements have.
         for step in stride if type(stride) is tuple else (stride,):
             if type(step) is float or type(step) is str:
@@ -194,7 +194,7 @@ _set_memo = Layout.__dict__["_memo"].__set__
 
 def kept(layout: Layout, key: Any, result: Layout) -> Layout:
     """``result`` (flat), remembered in ``layout`` under ``key`` if it is static and this is not the layout's first use:
-    a loop over one layout soon computes nothing, and a layout that is met once pays nothing for it.
+    a loop over one layout soon computes nothing, and a layout that is used once costs nothing more.
 
     Run-time leaves are never kept: their arithmetic may be in a region that the next call is not in.
     """

@@ -160,8 +160,8 @@ def _signals(
 ) -> tuple[Any, Any]:
     """Whether this thread releases, and at which block (None: its own).
 
-    The threads of a warp, or of a warpgroup, share the duty: each block that shares the stage is told by another lane,
-    in a warpgroup as far as possible by another warp.
+    The threads of a warp, or of a warpgroup, share the duty: each block that shares the stage is signalled by another
+    lane, in a warpgroup as far as possible by another warp.
     """
     thread = Int32(thread_idx()[0] if tidx is None else tidx) % threads
     if cta_layout_vmnk is None or blocks(cta_layout_vmnk) == 1:

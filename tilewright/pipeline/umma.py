@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 
 
 class _Cluster(NamedTuple):
-    """What a pipeline knows of its cluster. ``leads``: whether this block issues the MMAs; ``leader``: the rank of the
-    block that does; ``pair``: the mask of the blocks of one MMA. The last three are None where each block has MMAs of
-    its own."""
+    """The place of a block in the cluster of a pipeline. ``leads``: whether this block issues the MMAs; ``leader``:
+    the rank of the block that does; ``pair``: the mask of the blocks of one MMA. The last three are None where each
+    block has MMAs of its own."""
 
     ctas: int = 1
     leads: Any = None

@@ -40,7 +40,7 @@ class AtomicUpdate(NamedTuple):
 
 
 def atomic(buffer: Buffer, group: Any, off: np.ndarray, update: AtomicUpdate, mask: Mask) -> np.ndarray | None:
-    """Update the elements at ``off [L]``; gives the old values ``[L]``, or None where no lane wants them."""
+    """Update the elements at ``off [L]``; gives the old values ``[L]``, or None where no lane reads them."""
     kind, access, value, compare, want_old = update
     if isinstance(buffer, AbsoluteMemory):
         return _anywhere(buffer, group, off, update, mask)

@@ -214,7 +214,7 @@ def _torch_made(function: str, tensor: Any) -> None:
 
 class UninitialisedBytes:
     """The record of a launch's array, the bytes ``[low, high)`` from ``base`` on (a multiple of 8) in ``data``, holds
-    uninitialised; ``data`` is looked at when it is asked."""
+    uninitialised; ``data`` is read when the values are asked for."""
 
     def __init__(self, data: Array, granule: int) -> None:
         self.words = data[: data.size & -4].view(np.uint32)

@@ -190,7 +190,7 @@ class Launch:
     def _able(self) -> list[Group]:
         """The groups that can go on."""
         # Waits are polled: a waiting group is not notified when its barrier completes. There are few waits, and a table
-        # of which group wakes which would have to be updated at every split and merge of groups.
+        # of which group resumes which would have to be updated at every split and merge of groups.
         for group in self.groups:
             if group.wait is not None and group.wait.ready().all():
                 self._resume(group)

@@ -194,7 +194,7 @@ def no_values(k: int) -> None:
     """The values of loads."""
 
 
-# Several of one event at once, which any observer of that event hears.
+# Several events of one kind at once: any observer of that event is notified of them.
 TOGETHER = ("pointed_together", "pointed_each", "loaded", "issued_together")
 NAMES = tuple(
     name

@@ -44,7 +44,7 @@ OF_LAUNCH: dict[str, Callable[[Launch], int]] = {
     "gridid": lambda launch: launch.number,
 }
 """Special registers that have one value in a launch."""
-MOVES = 8  # arrays of offsets that a group remembers: the copies of a main loop have six
+MOVES = 8  # arrays of offsets that a group keeps: the copies of a main loop have six
 
 
 class Group:

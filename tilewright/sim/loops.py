@@ -223,7 +223,7 @@ def lower_while(low: Lowering, op: Op) -> None:
     low.region(after, EnclosingRegion(end, saved, None))
     yielded = low.slots_of(after.ops[-1].operands)
     # Where a warp may rest while others spin here: behind this loop (it has left), or in a region around it, innermost
-    # first. Their masks must stay alive in this loop, so that resting warps can be told where they go on.
+    # first. Their masks must stay alive in this loop, so that resting warps get their next place.
     around = [EnclosingRegion(end, saved, None), *reversed(low.enclosing)]
     states = [slot for e in around for slot in (e.saved, e.taken) if slot is not None]
     targets = (head, *(e.exit for e in around))

@@ -61,7 +61,7 @@ class Lowering:
         self.block(self.function.body)
         if self.stops is None:
             self.direct.drop_pointers(self.nodes, self.function)
-        if self.stops is None and names_are_unique(self.function):  # with stops every op is looked at by itself
+        if self.stops is None and names_are_unique(self.function):  # with breakpoints every op is executed by itself
             forward(self.nodes, self.function, self.slot)
             forms = use_matrices(self.nodes, self.function, self.slot, self.fresh)
             threads = ThreadProducts(self.nodes, self.function, self.slot, self.fresh, self.direct.bases)

@@ -41,7 +41,7 @@ class Buffer:
         self.space = space
 
     def free(self) -> None:
-        """Let go of the bytes: the launch is over."""
+        """Release the bytes after the launch."""
         self.bytes = np.zeros(0, np.uint8)
         self.views = []
 

@@ -55,7 +55,7 @@ def move(
 
 
 def _all_lanes(masks: Sequence[Mask]) -> Sequence[Mask]:
-    """The masks, None in the place of one of all lanes. Several are often the same array, which is looked at once."""
+    """The masks, None in the place of one of all lanes. Several are often the same array, which is tested once."""
     whole: dict[int, Mask] = {id(mask): None if mask is None or mask.all() else mask for mask in masks}
     return [whole[id(mask)] for mask in masks]
 

@@ -154,7 +154,7 @@ def _repeated(lanes: np.ndarray, group: Group) -> tuple[np.ndarray, int]:
 
 
 class LaunchProfiler(Observer):
-    """Hears of every op and access of one launch."""
+    """Counts every op and access of one launch."""
 
     follows_issues = False
 
@@ -250,7 +250,7 @@ class LaunchProfiler(Observer):
         values: Callable[[int], Any],
     ) -> None:
         """:meth:`pointed` of all lanes for each of ``distances`` from the pointer. Whole words from each other they
-        cost the same, so one is looked at."""
+        cost the same, so one is counted."""
         if any(at % 4 for at in distances):
             for at in distances:
                 self.pointed(verb, buffer, group, pointer.plus(at), access, None, None)

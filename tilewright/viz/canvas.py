@@ -64,7 +64,7 @@ Segment = tuple[float, float, float, float]  # from (x, y) to (x, y)
 
 
 class Canvas:
-    """A sheet that knows how large the drawing on it has become."""
+    """A sheet that keeps the extents of the drawing on it."""
 
     def __init__(self) -> None:
         self.width = 0.0

@@ -22,7 +22,7 @@ def raster_order(order: str, tiles: Tile, group: int = 8) -> list[Tile]:
 
     Args:
         order: one of the rasters of ``tilewright.gemm``. ``along_m`` and ``along_n`` walk that mode first;
-            ``grouped_m`` (``grouped_n``) walks strips of ``group`` tiles along M (N), crossing each strip at every
+            ``grouped_m`` (``grouped_n``) visits strips of ``group`` tiles along M (N), crossing each strip at every
             step, which is CUTLASS's thread-block swizzle for ``grouped_n``; ``hilbert`` follows the Hilbert curve.
         tiles: how many tiles there are along M and N.
         group: the width of a strip.

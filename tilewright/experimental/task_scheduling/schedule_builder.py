@@ -60,7 +60,7 @@ def schedule(function: Callable[..., Any]) -> Callable[..., ScheduleResult]:
     return captured
 
 
-class domain_loop(Opening):  # the documented name, of what `with` takes
+class domain_loop(Opening):  # the documented name of a context manager
     """``with domain_loop(start, end, step) as d``: the loop of a schedule, at most one. Methods find the index in
     ``stage_info.loop_offset``. With one bound it is the end, as in Python's ``range``. A bound may be a method of the
     task or a function, called for each tile with its coordinate. ``unroll``: the loop's factor; None: the compiler
@@ -99,7 +99,7 @@ class domain_loop(Opening):  # the documented name, of what `with` takes
         return _Guard("every", self.block, (period, start))
 
 
-class work_tile_loop(Opening):  # the documented name, of what `with` takes
+class work_tile_loop(Opening):  # the documented name of a context manager
     """``with work_tile_loop(wq) as tiles``: the tiles of the work queue ``wq``, one after the other. ``skip_if``: a
     function of (work queue, tile) or of the tile that says which tiles leave out what is in ``tiles.skippable()``."""
 

@@ -1,6 +1,6 @@
 """Tasks, and the code of their schedules.
 
-A task's warps run its schedule as one stretch of code: this module walks through the captured blocks while the kernel
+A task's warps run its schedule as one stretch of code: this module emits the captured blocks in order while the kernel
 is staged, and makes loops and branches of them. What a task changes in a resource's fields (a flag of the tile, say)
 is its own: afterwards the fields are what they were.
 """

@@ -150,7 +150,7 @@ def _of_graph(manager: Any) -> Iterator[str]:
 
 
 def _of_dependents(manager: Any) -> Iterator[str]:
-    """The next kernel is not let go before this one may use what the kernel before has made."""
+    """The next kernel is not launched before this one may read the results of the previous kernel."""
     kinds = {type(resource) for resource in manager.resources}
     launches = any(issubclass(kind, PdlLaunchBarrier) for kind in kinds)
     if launches and not manager.assume_pdl_wait_completed and not any(issubclass(k, PdlWaitBarrier) for k in kinds):

@@ -21,7 +21,7 @@ from tilewright.gemm.epilogue.tile import EpilogueTile
 
 
 class ActivationRow(NamedTuple):
-    """One activation: of a fragment of sums, and of a tensor by PyTorch, which computes it where a gradient is wanted
+    """One activation: of a fragment of sums, and of a tensor by PyTorch, which computes it where a gradient is required
     (its first argument is ``torch.nn.functional``). ``integers``: it has a meaning for integer sums, too. ``quick``: of
     a fragment of Float32 sums that become numbers of 16 bits, where that takes another form. ``long``: other forms have
     many more than a dozen instructions. ``derivative``: of a fragment of numbers, that of the activation there."""

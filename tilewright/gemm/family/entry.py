@@ -17,7 +17,7 @@ from tilewright.ir.target import architecture
 
 @dataclass(frozen=True)
 class KernelEntry:
-    """A named kernel: its configuration for fully aligned row-major operands, and one line of what it is.
+    """A named kernel: its configuration for fully aligned row-major operands, and one line that describes it.
 
     Other sizes of it, each for problems where it does better: ``large`` has a bigger tile, which moves fewer bytes;
     ``small`` have smaller ones, which are done sooner. Where thread blocks share tiles, ``shared`` takes the place of

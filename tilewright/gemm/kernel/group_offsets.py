@@ -94,7 +94,7 @@ class OffsetGroups:
                 before = before + self.tiles(end - begin, config)
                 if const_expr(self.sharing):
                     iterations = iterations + self.iterations(i, end - begin, config)
-        # Each lane has looked at every 32nd group: the sums are those of all groups.
+        # Each lane has added every 32nd group: the sums over lanes are those of all groups.
         before, wrong, odd = (cute.arch.warp_reduction_sum(number) for number in (before, wrong, odd))
         if const_expr(self.sharing):
             iterations = cute.arch.warp_reduction_sum(iterations)

@@ -163,7 +163,7 @@ class MixedTmaMainloop(TmaMainloop):
     def multiply_mixed_stage(
         self, mma: StagedMma, acc: cute.Tensor, sets: list, mask: Any, state: Any, release: Any
     ) -> None:
-        """Multiply a stage, and let go of the one before it, at ``release``."""
+        """Multiply a stage, and release the one before it, at ``release``."""
         mma.ring.consumer_wait(state)
         held = mma.a.load(state.index)
         for k_block in cutlass.range_constexpr(DEPTH // self.config.instruction_k):

@@ -1,4 +1,4 @@
-"""Arrays of any framework as the stacks of matrices that kernels take, and results as the framework wants them."""
+"""Arrays of any framework as the stacks of matrices that kernels take, and results as arrays of the framework."""
 
 from __future__ import annotations
 

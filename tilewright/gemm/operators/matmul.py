@@ -111,7 +111,7 @@ def matmul(
             rounding.
         out_dtype: of the result: a framework's dtype or a numeric class. By default that of ``out``, of ``c``, or of
             ``a`` (int8: Int32; 8-bit floats: Float16).
-        alpha: the factor of the product. Where it is 0 the product is not looked at, as in BLAS: NaN and infinity in
+        alpha: the factor of the product. Where it is 0 the product is ignored, as in BLAS: NaN and infinity in
             ``a`` and ``b`` have no effect.
         beta: the factor of ``c``.
         precision: of float32 arrays: "ieee" multiplies in full, "tf32" on tensor cores with 10-bit mantissas.

@@ -131,7 +131,7 @@ class RepeatedCall(WritesApart):
         if 0 in addresses or (self.is_guarded and not self.may_launch(given, addresses)):
             return None
         if self.scratch is not None:
-            memory, parts = self.scratch.make()  # it lives until everything is launched
+            memory, parts = self.scratch.make()  # it is kept until everything is launched
             addresses += parts
         everything = tuple(addresses)
         for launches, of_launch in self.steps:

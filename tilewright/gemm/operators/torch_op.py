@@ -1,8 +1,8 @@
 """``torch.ops.tilewright.matmul``: the product as an operator of PyTorch.
 
 torch.compile keeps it as one node (its fake form gives shape and dtype without a kernel); its gradient is two more
-products; and DTensor knows which ways of sharding fit, so programs that spread a model over several GPUs use it as
-they use torch.matmul. On the CPU it runs the simulator.
+products; and a rule for DTensor names the placements that fit, so programs that spread a model over several GPUs use
+it as they use torch.matmul. On the CPU it runs the simulator.
 """
 
 from __future__ import annotations
@@ -286,7 +286,7 @@ def recorded(
     activation: str | None,
     out_dtype: torch.dtype | None,
 ) -> Tensor:
-    """:func:`matmul` through the operator. Where a gradient is wanted the activation is PyTorch's, which keeps what
+    """:func:`matmul` through the operator. Where a gradient is required the activation is PyTorch's, which keeps what
     its own gradient needs."""
     if a.is_nested or b.is_nested:
         raise ArgumentError(f"{'a' if a.is_nested else 'b'} is {NESTED}, or a stack to grouped_matmul")

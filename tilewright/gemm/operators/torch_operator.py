@@ -36,7 +36,7 @@ def is_eager(*given: Any) -> bool:
 
 
 def asks_for_gradient(*given: Any) -> bool:
-    """Whether a gradient is wanted of one of the tensors among the arguments."""
+    """Whether one of the tensors among the arguments requires a gradient."""
     if torch.is_grad_enabled():
         for x in given:
             if isinstance(x, Tensor) and x.requires_grad:

@@ -95,7 +95,7 @@ class Attribution:
         self.device = "cpu" if result.is_cpu else f"cuda:{result.get_device()}"
 
     def place(self, address: int) -> Place:
-        """Whose an address is: that of what begins there, or of what it is in."""
+        """The owner of an address: of the memory that begins there, or that it lies in."""
         found = [i for i, x in enumerate(self.regions) if x.address == address or x.low <= address < x.high]
         if not found:
             raise NotKept

@@ -14,7 +14,7 @@ from tilewright.gemm.tuning.stand_in import numeric_class
 
 
 def need_no_gradient(name: str, tensors: Iterable[Tensor | None], detached: str = "its operands") -> None:
-    """ArgumentError where PyTorch wants the gradient of one of the tensors from an operator that has none."""
+    """ArgumentError where one of the tensors requires a gradient, which the operator does not have."""
     if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors):
         raise ArgumentError(f"{name} has no gradient: call it under torch.no_grad(), or detach {detached}")
 

@@ -92,8 +92,8 @@ def recorded(
     out_dtype: Any,
     functions: tuple[Any, ...],
 ) -> Tensor:
-    """:func:`sparse_matmul` through the operator. Where a gradient is wanted the activation is PyTorch's, as are alpha
-    and beta (``scales``), c and the epilogue wherever they are given."""
+    """:func:`sparse_matmul` through the operator. Where a gradient is required the activation is PyTorch's, as are
+    alpha and beta (``scales``), c and the epilogue wherever they are given."""
     tensors = a.values, b, bias, out, c, *arrays_of(functions)
     graded = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors)
     if graded and a.values.element_size() == 1:
@@ -127,6 +127,6 @@ def combined(product: Tensor, c: Tensor | None, alpha: float, beta: float, bias:
         raise ArgumentError(f"beta = {beta} needs a matrix c")
     if c is not None and c.shape != product.shape:
         raise ArgumentError(f"c must have the shape of the result, {tuple(product.shape)}, not {tuple(c.shape)}")
-    result = alpha * product if alpha else torch.zeros_like(product)  # 0 * NaN is NaN: not looked at, as in BLAS
+    result = alpha * product if alpha else torch.zeros_like(product)  # 0 * NaN is NaN; BLAS ignores the product
     result = result + beta * c.float() if beta and c is not None else result
     return result if bias is None else result + bias.float()

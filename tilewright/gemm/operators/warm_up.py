@@ -1,4 +1,4 @@
-"""Kernels compiled before they are needed: ``warm_up`` of a server that knows its weights and not its batches."""
+"""Kernels compiled before they are needed: ``warm_up`` for servers with known weights and unknown batch sizes."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ slots in every block's shared memory. A slot goes round between two mbarriers, a
     other producers:   wait full -> read their block's slot -> arrive at the leader's empty
     consumers:         likewise
 
-In a cluster the number travels by ``st.async``, whose four bytes count at the mbarrier of the block that they reach;
+In a cluster the number is sent by ``st.async``, whose four bytes count at the mbarrier of the block that they reach;
 the producer of each block says that they are to come.
 
 Where the hardware deals tiles out (:class:`LaunchFeed`) its answers come to the slots of all blocks by themselves.

@@ -57,7 +57,7 @@ def _sink(block: Block, uses: Counter[Value], dividing: set[Value]) -> None:
 
 def _takes_over(arm: Block, uses: Counter[Value], dividing: set[Value]) -> bool:
     """Whether an arm may be given ops, which few are: the last of those that move computes a value of ``dividing`` that
-    the arm alone reads. For the others the ops before the branch need not be looked at, once for each branch."""
+    the arm alone reads. For the others the ops before the branch need not be searched once for each branch."""
     return any(value in dividing and uses[value] == count for value, count in Counter(_read(arm.walk())).items())
 
 

@@ -39,7 +39,7 @@ def argument_of(name: str, value: Any, annotation: Any = None) -> Argument:
     if is_constexpr(annotation) or value is None or (type(value) is int and is_integer_tree(annotation)):
         return StaticArgument(name, value)
     if annotation is None and type(value) in NUMBERS:
-        return ScalarArgument(name, type(value))  # what follows comes to the same in four times the time
+        return ScalarArgument(name, type(value))  # the code below gives the same in four times the time
     _check_annotation(name, value, annotation)
     if isinstance(value, EnvironmentStream):
         return OmittedArgument(name, None)  # what `launch(stream=None)` means

@@ -1,7 +1,7 @@
 """``from_dlpack``: arrays of NumPy, PyTorch, CuPy, JAX... as tensors that jit functions take.
 
 The tensor has the array's shape and strides, static until ``mark_layout_dynamic`` or ``mark_compact_shape_dynamic``
-says otherwise: a static layout is part of what a kernel is specialised for, a dynamic one is passed with each call.
+says otherwise: a kernel is specialised for a static layout, a dynamic one is passed with each call.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ class ScalarArgument(Argument, run_time.NumberSpec):
             value = value.value
         span = self.span
         if type(value) is int and span is not None and span[0] <= value <= span[1]:
-            return [value]  # what follows comes to the same
+            return [value]  # the code below gives the same
         if isinstance(value, Value) or not isinstance(value, (numbers.Real, *numpy_scalars(value))):
             raise self.wrong(f"a number ({self.cls.__name__})", repr(value) if isinstance(value, str) else value)
         number: Any = value

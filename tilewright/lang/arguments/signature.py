@@ -22,7 +22,7 @@ else:
     class Constexpr:
         """Annotation of a parameter whose value is fixed when the function is compiled: ``tile: cutlass.Constexpr``.
 
-        ``Constexpr[int]`` says of what type it is. The argument is not passed to a compiled function.
+        ``Constexpr[int]`` names its type. The argument is not passed to a compiled function.
 
         >>> import tilewright as cutlass
         >>> @cute.kernel

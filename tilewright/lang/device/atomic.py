@@ -146,7 +146,7 @@ def atomic_fmax(
     ip: Any = None,
 ) -> Any:
     """``*ptr = max(*ptr, val)`` of Float32 at once; gives the old value. Neither may be a NaN.
-    ``sign_bit``: that of ``val``, where the program knows it; it is read from ``val``.
+    ``sign_bit``: the sign of ``val``. It is ignored: ``val`` has it.
 
     The bits of floats that are not negative are in the order of integers, and those of the others in the opposite one.
 

@@ -36,7 +36,7 @@ def barrier(
     """``bar.sync``: wait until ``number_of_threads`` (default: the block) have arrived at barrier ``barrier_id``.
 
     ``aligned=False`` is ``barrier.sync``: the threads of a warp may come to it in different branches of the machine
-    code. All of them must come; the simulator wants them in one place of the program.
+    code. All of them must arrive; in the simulator, at one place of the program.
 
     >>> def swap(t, p):
     ...     arch.store(p + t, t)

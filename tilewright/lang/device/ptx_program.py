@@ -150,7 +150,7 @@ def _emit_piece(piece: Sequence[Statement], regs: PtxRegisters, read_later: set[
 
 
 def _read_operand(register: str, operand: str, kind: str) -> str:
-    """Move an operand of ``asm`` to a register; predicates travel as numbers."""
+    """Move an operand of ``asm`` to a register; predicates are passed as numbers."""
     if kind == "pred":
         return f"setp.ne.b32 {register}, {operand}, 0;"
     return f"mov.b{width_of(kind)} {register}, {operand};"

@@ -77,7 +77,7 @@ class Calls:
         return self.code.run(values)
 
     def learn(self, seen: Any, args: tuple[Any, ...], arrays: tuple[Any, ...]) -> Any:
-        """Call the long way, and remember the plan for arguments that look the same. ``arrays`` are those of ``args``,
+        """Call without a plan, and keep the plan for arguments that look the same. ``arrays`` are those of ``args``,
         and of the tuples among them."""
         result = self.general(*args)
         if result is not MISS and all(whole.by_fields(args[i]) for i, whole in self._short.opened):

@@ -97,7 +97,7 @@ def target_of(function: Any) -> tuple[JitFunction, tuple[Any, ...]]:
         )
     if isinstance(function, FunctionType):
         return JitFunction(function), ()
-    call = getattr(type(function), "__call__", None)  # noqa: B004 - the attribute itself is wanted
+    call = getattr(type(function), "__call__", None)  # noqa: B004 - the attribute itself, not the bound method
     if isinstance(call, JitFunction):
         return call, (function,)
     hint = ""

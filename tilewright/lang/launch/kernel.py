@@ -236,7 +236,7 @@ def _known(item: Any) -> int | None:
 
 
 def _attributes(asked: dict[str, Any], name: str) -> tuple[str, ...]:
-    """The names of what is asked for (``ir.runtime.LAUNCH_ATTRIBUTES``)."""
+    """The names of the launch attributes that are set (``ir.runtime.LAUNCH_ATTRIBUTES``)."""
     for option, value in asked.items():
         if not isinstance(value, bool):
             raise fail(f"launch of {name}: {option}={value!r}; it is True or False, known while staging")

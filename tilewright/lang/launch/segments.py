@@ -16,7 +16,7 @@ _ONE = LaunchConfig((1, 1, 1), (1, 1, 1))
 
 
 class Segment:
-    """Callable with the values of ``inputs``; gives those of ``outputs`` (scalars), which travel through memory."""
+    """Callable with the values of ``inputs``; gives those of ``outputs`` (scalars), which are passed through memory."""
 
     def __init__(self, function: Function, inputs: list[Value], outputs: list[Value]) -> None:
         self.function, self.inputs, self.outputs = function, inputs, outputs

@@ -46,7 +46,7 @@ class ShortCall:
         self.checks = ["not plan"]
         """Conditions under which the call takes the long way."""
         self.planned = ["_", "kernels", "device"]
-        """The names of what a plan holds."""
+        """The names of the fields of a plan."""
         self.pointers: list[str] = []
         """Statements that make the pointers that a machine takes."""
         self.arrays: list[str] = []

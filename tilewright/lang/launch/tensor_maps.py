@@ -13,7 +13,7 @@ from tilewright.ir.tensormap import TENSOR_MAP, TensorMapTemplate
 def check_tensor_maps(function: Function, values: Sequence[Value]) -> None:
     """ConstraintError for a copy of another mode or rank than its tensor map, and for what such a copy does not have:
     the GPU would stop with an illegal instruction. ``values``: those that the kernel ``function`` is launched with.
-    Tensor maps in memory are looked at when they are used, in the simulator."""
+    In the simulator, tensor maps in memory are checked when they are used."""
     maps: dict[Value, TensorMapTemplate] = {
         param: value.op.attrs["template"]
         for param, value in zip(function.params, values, strict=True)

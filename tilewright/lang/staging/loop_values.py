@@ -28,7 +28,7 @@ _CHANGING: dict[Any, set[str]] = {}
 
 
 class LoopCarriedValue:
-    """One thing that travels: the ``index``-th of the loop's state. ``spec`` is None for what has no value before the
+    """One value that a loop carries: the ``index``-th of its state. ``spec`` is None for what has no value before the
     loop; ``lost`` says why it has no value after it. ``temporary``: every iteration assigns it before it reads it."""
 
     __slots__ = ("index", "init", "label", "lost", "spec", "temporary")
@@ -174,7 +174,7 @@ class LoopValues:
     ) -> tuple[Any, ...]:
         """Emit the loop and go on with what it gives. ``arguments[k]`` are the carried values at the start of the k-th
         block; ``ends[k]`` is the op that ends it, with its own operands and the carried values. What never changes in
-        the loop does not travel."""
+        the loop is not carried."""
         self.state.restore()  # what the carried objects held before the loop
         inits = [v for c in self.carried if c.spec for v in c.spec.conform(c.init, c.label)]
         # A value that every block passes on, or sets to the constant that it began with, stays the initial value: its

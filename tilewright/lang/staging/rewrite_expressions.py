@@ -168,7 +168,7 @@ class Expressions(Texts):
         self.static -= called_name(node) == "const_expr"
         if isinstance(node.func, ast.Name) and node.func.id in BUILTINS - self.known:
             found = tool("builtin", node.func, node.func)
-            # A generator runs item by item, possibly inside a region: what it may change is looked at.
+            # A generator runs item by item, possibly inside a region: the objects that it may change are followed.
             lazily = node.func.id in ("any", "all")
             node.func = self.reaching(found, *node.args) if lazily else found
         elif isinstance(node.func, ast.Attribute) and node.func.attr in OF_TEXTS:

@@ -66,7 +66,7 @@ def assigned_first(statements: list[ast.stmt]) -> set[str]:
     seen: set[str] = set()
     for statement in statements:
         if isinstance(statement, (ast.Assign, ast.AnnAssign)):
-            # An assignment evaluates its value before it binds; of other statements the order is not looked at.
+            # An assignment evaluates its value before it binds; in other statements the order is ignored.
             value = NameUses([statement.value] if statement.value else [])
             seen |= value.read.keys() | value.bound.keys()
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]

@@ -1,4 +1,4 @@
-"""f-strings of staged functions: texts that remember the run-time values in them; ``printf`` prints the numbers.
+"""f-strings of staged functions: texts that hold the run-time values in them; ``printf`` prints the numbers.
 
 Python formats such a value while staging, when its number is not known; ``print`` shows a question mark for it.
 """

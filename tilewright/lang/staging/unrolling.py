@@ -80,7 +80,7 @@ def _check_bounds(what: str, loop: ForBody) -> None:
 
 
 def _sources(number: Value) -> Iterator[Value]:
-    """The values that ``number`` is computed from by arithmetic and choices alone; literals are none."""
+    """The values that ``number`` is computed from by arithmetic and choices alone, without literals."""
     seen: set[Value] = set()
     waiting = [number]
     while waiting:

@@ -251,7 +251,7 @@ def _our_type(dtype: object) -> str:
 
 
 def _met_a_number(wrong: Exception) -> bool:
-    """Whether a library that the user called raised the error with a number of the run in hand: one is in a variable
+    """Whether a library that the user called raised the error because of a run-time number: one is in a variable
     of its function, or the message of its C code names the class of one."""
     innermost = wrong.__traceback__
     while innermost is not None and innermost.tb_next is not None:

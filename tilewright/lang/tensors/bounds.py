@@ -36,7 +36,7 @@ def _pairs(coord: Any, shape: Any) -> list[tuple[int | Value, int | Value]]:
     if not isinstance(coord, (int, Integer)) or not isinstance(extent, (int, Integer)):
         return []
     if isinstance(coord, int) and isinstance(extent, int):
-        return []  # looked at while staging
+        return []  # checked while staging
     if isinstance(coord, Integer) and isinstance(extent, int):
         bound = coord.facts.bound
         if coord.nonneg and bound is not None and bound <= extent:

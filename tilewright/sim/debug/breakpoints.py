@@ -22,8 +22,8 @@ _installed = ExitStack()
 
 
 class Breakpoint:
-    """A place, who is looked at there, and what is done. It holds until :meth:`remove`, or the end of its ``with``
-    block; ``hits`` counts how often it was reached."""
+    """A place, the threads that are inspected there, and an action. It holds until :meth:`remove`, or the end of its
+    ``with`` block; ``hits`` counts how often it was reached."""
 
     def __init__(
         self, where: str | int | None, block: Any, warp: int | None, lane: int | None, action: Action, times: int | None

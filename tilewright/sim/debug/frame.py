@@ -36,7 +36,7 @@ class Frame:
 
     Attributes:
         kernel: the kernel's name.
-        block, warp, lane: who is looked at; ``warps`` are at the same place (of all blocks).
+        block, warp, lane: the thread that is inspected; ``warps`` are at the same place (of all blocks).
         location: the Python line that comes next.
     """
 

@@ -77,7 +77,8 @@ class OrderSearch:
         if not self.stack:
             return {}
         parent = self.stack[-1]
-        # Orders that begin with what the parent has tried have been run: it sleeps until a step clashes with it.
+        # Orders that begin with what the parent has tried have been run: it stays in the sleep set until a step
+        # depends on it.
         asleep = {**parent.sleep, **parent.tried}
         return {a: f for a, f in asleep.items() if a != parent.chosen and not clash(f, parent.footprint)}
 

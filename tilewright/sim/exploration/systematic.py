@@ -142,7 +142,7 @@ class OrderedLaunch(PolicyLaunch):
             self._note(place, chosen)
 
     def _ended(self) -> None:
-        """The current step is over: record what it did, and wake the loops that wait for such effects."""
+        """End the current step: record what it did, and resume the loops that wait for such effects."""
         while self.later:
             effect = self.later.pop(0)
             agent, _ = self.names_of[effect]
