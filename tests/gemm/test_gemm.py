@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -11,7 +12,8 @@ import pytest
 from tests.covering import covering
 from tilewright.errors import ArgumentError, TilewrightError
 from tilewright.gemm import KernelEntry, gemm, kernels
-from tilewright.gemm.host import gemm as gemm_module
+from tilewright.gemm.operators import gemm as gemm_module
+from tilewright.gemm.operators import repeated_call
 
 KERNELS = {
     name: np.float32 if name == "tensorop_tf32" else entry.config.a.dtype.dtype.type
@@ -226,3 +228,39 @@ bytes_ = np.zeros((8, 8), np.int8)
 def test_bad_input_is_one_clear_error(call: object, message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         call()
+
+
+@pytest.mark.unchecked
+@pytest.mark.parametrize("home", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_a_call_that_is_repeated_is_not_planned_again(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its report is that of a first call, but for the time; with other options it is planned."""
+    torch = pytest.importorskip("torch")
+    planned: list[str] = []
+    ready = gemm_module.GemmUniversal.ready
+
+    def counted(self: Any, *given: Any) -> Any:
+        planned.append(self.kernel)
+        return ready(self, *given)
+
+    monkeypatch.setattr(gemm_module.GemmUniversal, "ready", counted)
+    monkeypatch.setattr(gemm_module, "REPORTS", {})
+    monkeypatch.setattr(repeated_call, "CALLS", {})
+    out = torch.empty(40, 24, dtype=torch.float16, device=home)
+    reports = []
+    for seed in range(3):
+        torch.manual_seed(seed)
+        a, b, c = (torch.randint(-3, 4, shape).half().to(home) for shape in ((40, 16), (16, 24), (40, 24)))
+        exact = a.float() @ b.float()
+        done: list[float] = []
+        reports.append(gemm(a, b, alpha=2.0, progress=done.append))
+        assert torch.equal(reports[-1].d.float(), 2 * exact) and done[-1] == 1.0
+        assert torch.equal(gemm(a, b, c, beta=1.0, out=out).d.float(), exact + c.float())
+    assert len(planned) == 2 and reports[0].d is not reports[2].d
+    first, last = (replace(report, d=None, seconds=0.0) for report in (reports[0], reports[2]))
+    assert first == last and 0 < reports[2].seconds and last.grid != (0, 0, 0)
+    gemm(a, b, alpha=2.0, kernel="tensorop_f16")
+    gemm(a[:, :8], b[:8], alpha=2.0)
+    repeated_call.forget()  # as after a result was tuned
+    assert torch.equal(gemm(a, b, alpha=2.0).d.float(), 2 * exact) and len(planned) == 5
+    with pytest.raises(ArgumentError):
+        gemm(a, b[:8], alpha=2.0)

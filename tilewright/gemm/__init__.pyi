@@ -9,7 +9,7 @@ from tilewright.gemm.epilogue.functions import (
 from tilewright.gemm.family.compile import cross_compile as cross_compile, stage as stage
 from tilewright.gemm.family.entry import KernelEntry as KernelEntry
 from tilewright.gemm.host.arguments import GemmUniversalMode as GemmUniversalMode
-from tilewright.gemm.host.gemm import GemmReport as GemmReport, gemm as gemm, launcher as launcher
+from tilewright.gemm.operators.gemm import GemmReport as GemmReport, gemm as gemm, launcher as launcher
 from tilewright.gemm.host.universal import GemmUniversal as GemmUniversal
 from tilewright.gemm.kernel.multistage import MultistageGemm as MultistageGemm
 from tilewright.gemm.operators.block_scaled import (

@@ -16,8 +16,8 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm.choice.registry import KERNELS
 from tilewright.gemm.family import FAMILIES
 from tilewright.gemm.family.entry import KernelEntry
-from tilewright.gemm.host.gemm import gemm, launcher
 from tilewright.gemm.host.plan import limits
+from tilewright.gemm.operators.gemm import gemm, launcher
 from tilewright.gemm.schedule.blocks import Block, data_parallel, split_k, stream_k
 from tilewright.gemm.schedule.gantt import Costs, Schedule, schedule
 from tilewright.gemm.schedule.splitk import SplitK
