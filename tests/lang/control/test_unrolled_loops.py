@@ -278,6 +278,23 @@ def test_only_the_loops_that_are_needed_are_unrolled() -> None:
     assert len(loops) == 1 + 3 and "i" == loops[0].regions[0].args[0].hint
 
 
+def test_a_view_of_other_registers_is_refused_only_where_it_is_read() -> None:
+    def program(x, y, r, atom, t, box):
+        part = r[None, 2]
+        for i in range(t):  # a run-time loop
+            if i > 1:
+                part = r[None, 3]
+                cute.copy(atom, part, y[None, 0])
+            if cutlass.const_expr(reads):
+                cute.copy(atom, part, y[None, 1])
+
+    reads = False
+    compiled(program)
+    reads = True
+    with pytest.raises(StagingError, match=r"'part' has no value here: the branches of the run-time if"):
+        compiled(program)
+
+
 def test_loops_in_other_constructs_and_functions() -> None:
     @cute.jit
     def load(x, r, atom, n):

@@ -21,7 +21,7 @@ from tilewright.lang.staging.location import fail
 from tilewright.lang.staging.region_state import RegionState
 from tilewright.lang.staging.regions import Region, changed_type, hints, same_value
 from tilewright.lang.staging.undefined import Undefined
-from tilewright.lang.staging.values import CompoundSpec, KeptObjectSpec, ShapeMismatch, Spec, StaticSpec
+from tilewright.lang.staging.values import CompoundSpec, KeptObjectSpec, ProtocolSpec, ShapeMismatch, Spec, StaticSpec
 
 _CHANGING: dict[Any, set[str]] = {}
 """For each loop's place in the source, the paths of the places that it was seen to change."""
@@ -47,8 +47,10 @@ class LoopCarriedValue:
         try:
             return self.spec.conform(value, self.label)
         except ShapeMismatch as found:
-            # What is known only while staging may be another object in each iteration that assigns it first.
-            if not self.temporary and not isinstance(self.spec, StaticSpec):
+            # What is known only while staging, and a tensor or another object of the protocol with other static parts
+            # (a view of other registers), merely has no value at the start of an iteration and after the loop: an
+            # error where it is read. Numbers and containers that change are refused at once.
+            if not self.temporary and (found.hard or not isinstance(self.spec, (StaticSpec, ProtocolSpec))):
                 raise changed_type(found, region) from None
             self.lost = f"the {region} leaves it as {found.got}, before it was {found.expected}"
             return self.spec.conform(self.init, self.label)
