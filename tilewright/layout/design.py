@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,29 +76,34 @@ def solve_swizzle(layout: Any, accesses: Sequence[tuple[Any, int]], element_bits
     """
     if not accesses:
         raise LayoutError(f"solve_swizzle({layout}): no access patterns are given")
-    longest = max(vector for _, vector in accesses)
-    lowest = _log2(longest, "vector")
-    highest = max(1, cosize(layout) - 1).bit_length()
-    # A swizzle acts on offsets: those of the layout are asked for once.
-    plainly = [(accessed(layout, access, element_bits, vector), vector) for access, vector in accesses]
-    plain = tuple(conflicts_at(offsets, layout, element_bits, vector) for offsets, vector in plainly)
+    shortest_base = _log2(max(vector for _, vector in accesses), "vector")
+    offset_bits = max(1, cosize(layout) - 1).bit_length()
+    # A swizzle acts on offsets: those of the layout are computed once.
+    unswizzled = [(accessed(layout, access, element_bits, vector), vector) for access, vector in accesses]
+    plain = tuple(conflicts_at(offsets, layout, element_bits, vector) for offsets, vector in unswizzled)
     best: tuple[int, Swizzle] | None = None
     tried = 0
-    for bits in range(highest // 2 + 1):
-        for base in range(lowest, highest - 2 * bits + 1) if bits else [lowest]:
-            for shift in range(bits, highest - base - bits + 1) if bits else [0]:
-                swizzle = Swizzle(bits, base, shift)
-                candidate = ComposedLayout(swizzle, 0, layout) if bits else layout
-                moved = [([[swizzle(place) for place in row] for row in rows], vector) for rows, vector in plainly]
-                reports = tuple(conflicts_at(rows, candidate, element_bits, vector) for rows, vector in moved)
-                tried += 1
-                conflicts = sum(r.conflicts for r in reports)
-                if conflicts == 0:
-                    return SwizzleSolution(swizzle, candidate, reports, plain, tried)
-                if best is None or conflicts < best[0]:
-                    best = conflicts, swizzle
+    for tried, swizzle in enumerate(_swizzles(shortest_base, offset_bits), 1):
+        candidate = ComposedLayout(swizzle, 0, layout) if swizzle.bits else layout
+        permuted = [([[swizzle(offset) for offset in row] for row in rows], vector) for rows, vector in unswizzled]
+        reports = tuple(conflicts_at(rows, candidate, element_bits, vector) for rows, vector in permuted)
+        conflicts = sum(report.conflicts for report in reports)
+        if conflicts == 0:
+            return SwizzleSolution(swizzle, candidate, reports, plain, tried)
+        if best is None or conflicts < best[0]:
+            best = conflicts, swizzle
     assert best is not None
     raise LayoutError(
         f"solve_swizzle({layout}): none of {tried} swizzles is free of bank conflicts; {best[1]} leaves {best[0]} "
         "extra wavefronts; pad the rows or change the access"
     )
+
+
+def _swizzles(shortest_base: int, offset_bits: int) -> Iterator[Swizzle]:
+    """The swizzles of offsets with so many bits that leave the lowest ``shortest_base`` bits as they are, by their
+    bits, then their base, then their shift; the identity once."""
+    yield Swizzle(0, shortest_base, 0)
+    for bits in range(1, offset_bits // 2 + 1):
+        for base in range(shortest_base, offset_bits - 2 * bits + 1):
+            for shift in range(bits, offset_bits - base - bits + 1):
+                yield Swizzle(bits, base, shift)

@@ -248,14 +248,7 @@ def make_layout(shape: Any, *layouts: Layout, stride: Any = None, loc: Any = Non
     if layouts or isinstance(shape, Layout):
         if stride is not None:
             raise LayoutError("make_layout: a stride belongs to a shape, not to a list of layouts")
-        modes = (shape, *layouts)
-        if len(modes) == 2 and all(isinstance(mode, int | tuple) for mode in modes):
-            first, second = map(format_tree, modes)
-            raise LayoutError(f"make_layout: the stride is given by its name: make_layout({first}, stride={second})")
-        for mode in modes:
-            if not isinstance(mode, Layout):
-                raise LayoutError(f"make_layout: {format_tree(mode)} is not a layout; the other arguments are")
-        return Layout(tuple([m.shape for m in modes]), tuple([m.stride for m in modes]))
+        return _of_modes((shape, *layouts))
     if shape == () and stride in (None, ()):  # the layout of a scalar
         return Layout(())
     shape = _extents(shape, "make_layout")
@@ -267,6 +260,17 @@ def make_layout(shape: Any, *layouts: Layout, stride: Any = None, loc: Any = Non
             f"make_layout: the stride {format_tree(stride)} does not have the profile of the shape {format_tree(shape)}"
         )
     return Layout(shape, stride)
+
+
+def _of_modes(modes: tuple[Any, ...]) -> Layout:
+    """The layout with these layouts as its modes."""
+    if len(modes) == 2 and all(isinstance(mode, int | tuple) for mode in modes):
+        first, second = map(format_tree, modes)
+        raise LayoutError(f"make_layout: the stride is given by its name: make_layout({first}, stride={second})")
+    for mode in modes:
+        if not isinstance(mode, Layout):
+            raise LayoutError(f"make_layout: {format_tree(mode)} is not a layout; the other arguments are")
+    return Layout(tuple([mode.shape for mode in modes]), tuple([mode.stride for mode in modes]))
 
 
 def _no_extent(extent: Any, shape: Any) -> LayoutError:

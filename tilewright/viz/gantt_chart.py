@@ -40,37 +40,14 @@ def gantt(schedules: Sequence[tuple[str, Schedule]], title: str = "Schedules", u
     rows: list[str] = []
     bars: list[Bar] = []
     links: list[TimelineLink] = []
-    notes = []
+    notes: list[str] = []
     for name, schedule in schedules:
         rows.append(name)
-        notes.append(
-            f"{name}: {schedule.time:.4g} {unit}, quantisation efficiency {schedule.quantisation_efficiency:.1%}, "
-            f"utilisation {schedule.utilisation:.1%}"
-        )
-        first = len(rows)
-        several = schedule.occupancy > 1
-        rows += [
-            f"SM {sm}" + (f".{place}" if several else "")
-            for sm in range(schedule.sms)
-            for place in range(schedule.occupancy)
-        ]
-
-        def row(span: BlockSpan, first: int = first, places: int = schedule.occupancy) -> int:
-            return first + span.sm * places + span.place
-
-        bars += [
-            Bar(row(s), s.start, s.end, COLOURS[s.kind], "" if s.kind == WAIT else str(s.tile), remark(s))
-            for s in schedule.spans
-        ]
-        where = {span.block: row(span) for span in schedule.spans}
-        links += [
-            TimelineLink(where[a.block], a.time, where[a.to_block], a.to_time)
-            for a in schedule.arrows[:MOST_ARROWS]
-            if 0 < abs(where[a.block] - where[a.to_block]) <= FARTHEST
-        ]
-        if any(abs(where[a.block] - where[a.to_block]) > FARTHEST for a in schedule.arrows):
-            far = f"{name}: arrows over more than {FARTHEST} rows are left out; bars of one number add to one tile"
-            notes.append(far)
+        rows_of_blocks = _block_rows(schedule, len(rows))
+        rows += _row_labels(schedule)
+        bars += [_bar(span, rows_of_blocks[span.block]) for span in schedule.spans]
+        links += _links(schedule, rows_of_blocks)
+        notes += _notes(name, schedule, rows_of_blocks, unit)
     used = {span.kind for _, schedule in schedules for span in schedule.spans}
     legend = tuple((colour, kind) for kind, colour in COLOURS.items() if kind in used)
     end = max(schedule.time for _, schedule in schedules)
@@ -78,6 +55,40 @@ def gantt(schedules: Sequence[tuple[str, Schedule]], title: str = "Schedules", u
     return Timeline(
         title, tuple(rows), tuple(bars), tuple(links), 0.0, end, legend, (*notes, "modelled times"), unit, height
     )
+
+
+def _row_labels(schedule: Schedule) -> list[str]:
+    """A row for each place of each multiprocessor."""
+    places = [f".{place}" for place in range(schedule.occupancy)] if schedule.occupancy > 1 else [""]
+    return [f"SM {sm}{place}" for sm in range(schedule.sms) for place in places]
+
+
+def _block_rows(schedule: Schedule, first: int) -> dict[int, int]:
+    """The row of each block, where the rows of the schedule begin at ``first``."""
+    return {span.block: first + span.sm * schedule.occupancy + span.place for span in schedule.spans}
+
+
+def _bar(span: BlockSpan, row: int) -> Bar:
+    return Bar(row, span.start, span.end, COLOURS[span.kind], "" if span.kind == WAIT else str(span.tile), remark(span))
+
+
+def _links(schedule: Schedule, rows: dict[int, int]) -> list[TimelineLink]:
+    """The arrows that are drawn, between rows that are near to each other."""
+    return [
+        TimelineLink(rows[arrow.block], arrow.time, rows[arrow.to_block], arrow.to_time)
+        for arrow in schedule.arrows[:MOST_ARROWS]
+        if 0 < abs(rows[arrow.block] - rows[arrow.to_block]) <= FARTHEST
+    ]
+
+
+def _notes(name: str, schedule: Schedule, rows: dict[int, int], unit: str) -> list[str]:
+    notes = [
+        f"{name}: {schedule.time:.4g} {unit}, quantisation efficiency {schedule.quantisation_efficiency:.1%}, "
+        f"utilisation {schedule.utilisation:.1%}"
+    ]
+    if any(abs(rows[arrow.block] - rows[arrow.to_block]) > FARTHEST for arrow in schedule.arrows):
+        notes.append(f"{name}: arrows over more than {FARTHEST} rows are left out; bars of one number add to one tile")
+    return notes
 
 
 def remark(span: BlockSpan) -> str:

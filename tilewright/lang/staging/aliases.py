@@ -14,7 +14,7 @@ from typing import Any
 
 from tilewright.ir.builder import Builder
 from tilewright.lang.staging.builder import StagingBuilder
-from tilewright.lang.staging.contents import can_change, stores_of
+from tilewright.lang.staging.contents import Store, can_change, stores_of
 from tilewright.lang.staging.lasting import gathered, is_lasting
 from tilewright.lang.staging.liveness import HoldsUnnamed, read_later
 from tilewright.lang.staging.location import ENTRIES, counts_as_user, fail, user_frame
@@ -95,47 +95,63 @@ def _named_elsewhere(state: RegionState) -> set[int]:
     that these may still read, or from what the program was called with, but not through the variables and places that
     the region changes. The functions that called the program are not searched: what they have of its objects they gave
     it, and a script may have a model and its data in its variables."""
-    seen: set[int] = set()
-    passed: set[int] = set()
+    return _reachable(_roots(state), state)
+
+
+def _roots(state: RegionState) -> list[Any]:
+    """What the variables of the staged functions on the stack hold that these may still read, and what the program was
+    called with."""
     builder = Builder.current()
-    waiting: list[Any] = list(builder.given) if isinstance(builder, StagingBuilder) else []
-    frame = user_frame(2)
+    roots: list[Any] = list(builder.given) if isinstance(builder, StagingBuilder) else []
+    frame = user_frame(3)
     assigned = set(state.names)
     while frame is not None and id(frame.f_code) not in ENTRIES:
         if counts_as_user(frame.f_code):
             held, read = frame.f_locals, read_later(frame)
             live = [n for n in held if n in read and n not in assigned]
-            waiting += [held[n] for n in live if not n.startswith(TOOL)]
-            waiting += [x for n in live if isinstance(held[n], HoldsUnnamed) for x in held[n].unnamed()]
-            waiting += [frame.f_globals[n] for n in names_of(frame.f_code) & frame.f_globals.keys()]
-            # Only the innermost function has the variables that the region changes.
-            assigned = set()
+            roots += [held[n] for n in live if not n.startswith(TOOL)]
+            roots += [x for n in live if isinstance(held[n], HoldsUnnamed) for x in held[n].unnamed()]
+            roots += [frame.f_globals[n] for n in names_of(frame.f_code) & frame.f_globals.keys()]
+            assigned = set()  # only the innermost function has the variables that the region changes
         frame = frame.f_back
-    # All that can be reached from there, each object once: containers, records and objects with attributes.
+    return roots
+
+
+def _reachable(roots: list[Any], state: RegionState) -> set[int]:
+    """The identities of all that can be reached from there, not through the places that the region changes:
+    containers, records and objects with attributes, each visited once."""
+    visited: set[int] = set()
+    sequences: set[int] = set()
     written = {id(place.holder) for place in state.places.values()}
-    while waiting:
-        holder = waiting.pop()
+    todo = roots
+    while todo:
+        holder = todo.pop()
         if type(holder) in STEPS:
-            sequences, rest = STEPS[type(holder)](holder)
-            passed.update(map(id, sequences))
-            waiting += rest
+            inner, others = STEPS[type(holder)](holder)
+            sequences.update(map(id, inner))
+            todo += others
             continue
         stores = stores_of(type(holder))
-        if not stores or id(holder) in seen:
+        if not stores or id(holder) in visited:
             continue
         if is_lasting(holder) and written.isdisjoint((lasting := gathered(type(holder).__name__, holder)).members):
-            seen.update(lasting.members)
-            waiting += [other for _, other, _ in lasting.others]
+            visited.update(lasting.members)
+            todo += [other for _, other, _ in lasting.others]
             continue
-        seen.add(id(holder))
-        for store in stores:
-            if store.objects is not None:  # memory is not read: of all arrays that anything names it may be much
-                waiting += store.objects(holder)
-            elif not store.state:
-                held = store.read(holder)
-                waiting += [held[key] for key in held if (id(holder), id(store), key) not in state.places]
-        waiting.append(type(holder))
-    return seen | passed
+        visited.add(id(holder))
+        todo += [x for store in stores for x in _held_in(store, holder, state)]
+        todo.append(type(holder))
+    return visited | sequences
+
+
+def _held_in(store: Store, holder: Any, state: RegionState) -> Iterable[Any]:
+    """What a store of an object holds, but for the places that the region changes."""
+    if store.objects is not None:  # memory is not read: there may be much of it
+        return store.objects(holder)
+    if store.state:
+        return ()
+    held = store.read(holder)
+    return [held[key] for key in held if (id(holder), id(store), key) not in state.places]
 
 
 def _rest_of_sequence(iterator: Any) -> tuple[list[Any], list[Any]]:
