@@ -100,6 +100,19 @@ def test_exact_in_all_types(
 
 
 @pytest.mark.parametrize("device", DEVICES)
+def test_zero_points_of_columns_that_are_no_multiple_of_16(device: str) -> None:
+    """One group: TMA reads one row of 136 bytes, whose length no stride has to keep."""
+    torch = pytest.importorskip("torch")
+    a, given, exact = drawn("zeros", (24, 136, 128), 128, np.float32)
+    prepared = prepare_weight(**on(device, given, "bfloat16"))
+    call = MixedProduct.of(
+        torch.from_numpy(a).to(device, torch.bfloat16), prepared, None, out := torch.zeros(24, 136, device=device), None
+    )
+    assert call.by_wgmma()
+    np.testing.assert_array_equal(out.cpu().numpy(), exact)
+
+
+@pytest.mark.parametrize("device", DEVICES)
 def test_one_launch_serves_other_weights(device: str) -> None:
     """With a bias and an activation, in rows that are part of a larger matrix; blocks may share tiles there."""
     torch = pytest.importorskip("torch")

@@ -58,8 +58,8 @@ class MixedHopper(Hopper):
         return MixedHopperGemm(config)
 
     def tensors(self, config: Any, A: Any, B: Any, *results: Any) -> tuple[Any, ...]:
-        scales = A.scales.tensor(Operand(config.scale_dtype, Major.MN, 128))
-        zeros = None if A.zeros is None else A.zeros.tensor(ZEROS)
+        scales = A.scales.tensor(Operand(config.scale_dtype, Major.MN, 128), self.whole_rows)
+        zeros = None if A.zeros is None else A.zeros.tensor(ZEROS, self.whole_rows)
         weight = MixedOperand(A.words.tensor(WORDS), scales, zeros)
         return weight, B.tensor(config.b, self.whole_rows), *[matrix.tensor(config.c) for matrix in results]
 
