@@ -49,6 +49,16 @@ def framework(array: Any, name: str = "") -> str:
     return "numpy"
 
 
+def one_framework(needed: dict[str, Any], others: dict[str, Any]) -> str:
+    """The framework of all arrays, by their names; ``others`` may be None. ArgumentError for several."""
+    names = [*needed, *(name for name, x in others.items() if x is not None)]
+    first, *more = [framework((needed | others)[name], name) for name in names]
+    for name, other in zip(names[1:], more, strict=True):
+        if other != first:
+            raise ArgumentError(f"{names[0]} is an array of {first}, {name} of {other}: give all of one framework")
+    return first
+
+
 def is_traced(*arrays: Any) -> bool:
     """Whether JAX traces one of the arrays: those are known when XLA runs the program."""
     jax = sys.modules.get("jax")
@@ -178,6 +188,14 @@ class Unseen:
         known = np.asarray(array).__array_interface__ if interface is None else interface
         setattr(self, name, {**known, "data": (known["data"][0], False)})
         self.device = getattr(array, "device", None)
+
+
+def check_given_result(D: Matrix, shape: tuple[int, ...], asked: Any) -> None:
+    """ArgumentError for an ``out`` of another shape than the result's, or of another type than is ``asked`` for."""
+    if tuple(D.source.shape) != shape:
+        raise ArgumentError(f"out must have the shape of the result, {shape}, not {tuple(D.source.shape)}")
+    if asked is not None and D.dtype is not asked:
+        raise ArgumentError(f"out is {D.dtype}, and out_dtype {asked}: give one of them")
 
 
 def contiguous_bias(bias: Any, problem: Problem) -> Any:

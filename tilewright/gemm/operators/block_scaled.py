@@ -23,8 +23,16 @@ from tilewright.gemm.family.block_scaled import FORMATS, Format, block_scaled_en
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.plan import capability_of, limits
 from tilewright.gemm.host.problem import Problem, check_output, check_vector
+from tilewright.gemm.host.scales import check_scale
 from tilewright.gemm.mainloop.factors import WORDS
-from tilewright.gemm.operators.arrays import framework, namespace, new_result, row_major_copy
+from tilewright.gemm.operators.arrays import (
+    check_given_result,
+    framework,
+    namespace,
+    new_result,
+    one_framework,
+    row_major_copy,
+)
 from tilewright.gemm.operators.mixed import run as run_compiled
 from tilewright.gemm.operators.open_extents import Modes, Place
 from tilewright.gemm.operators.repeated_call import is_torch, repeated_call
@@ -121,51 +129,26 @@ def block_scaled_matmul(
     [32.0, 32.0]
     """
     tensors, options = (a, b, scale_a, scale_b, bias, out), (alpha, activation, out_dtype)
-    run = partial(multiplied, *tensors, *options)
-    if not is_torch(a):
-        return run()
-    if any_recorded(sys.modules["torch"], *tensors):
-        check_frameworks(*tensors)
+    run = partial(launched, *tensors, *options)
+    if is_torch(a) and not any_recorded(sys.modules["torch"], *tensors):
+        return repeated_call("block_scaled_matmul", tensors, out, options, run, open_rows)
+    kind = one_framework({"a": a, "b": b, "scale_a": scale_a, "scale_b": scale_b}, {"bias": bias, "out": out})
+    if kind == "torch":
         from tilewright.gemm.operators.torch_block_scaled import recorded
 
         return recorded(*tensors, *options)
-    return repeated_call("block_scaled_matmul", tensors, out, options, run, open_rows)
+    if kind == "jax":
+        from tilewright.gemm.operators.jax_products import block_scaled
+
+        if out is not None:
+            raise ArgumentError("JAX arrays are immutable: call block_scaled_matmul without out, and use its result")
+        return block_scaled(*tensors[:-1], *options)
+    return run()
 
 
 def open_rows(tensors: Sequence[Any]) -> Sequence[Modes]:
     """The rows of a and out."""
     return ((Place(0), Place(5)),) if tensors[0].ndim == 2 else ()
-
-
-def check_frameworks(a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any, out: Any) -> None:
-    """ArgumentError for arrays of different frameworks."""
-    given = {"a": a, "b": b, "scale_a": scale_a, "scale_b": scale_b, "bias": bias, "out": out}
-    kind = framework(a, "a")
-    for name, x in given.items():
-        if x is not None and (other := framework(x, name)) != kind:
-            raise ArgumentError(f"a is an array of {kind}, {name} of {other}: give all of one framework")
-
-
-def multiplied(
-    a: Any,
-    b: Any,
-    scale_a: Any,
-    scale_b: Any,
-    bias: Any,
-    out: Any,
-    alpha: float,
-    activation: str | None,
-    out_dtype: Any,
-) -> Any:
-    """:func:`block_scaled_matmul` at length: everything is checked and planned."""
-    check_frameworks(a, b, scale_a, scale_b, bias, out)
-    if framework(a) == "jax":
-        from tilewright.gemm.operators.jax_products import block_scaled
-
-        if out is not None:
-            raise ArgumentError("JAX arrays are immutable: call block_scaled_matmul without out, and use its result")
-        return block_scaled(a, b, scale_a, scale_b, bias, alpha, activation, out_dtype)
-    return launched(a, b, scale_a, scale_b, bias, out, alpha, activation, out_dtype)
 
 
 def launched(
@@ -180,14 +163,17 @@ def launched(
     out_dtype: Any,
     stream: int | None = None,
 ) -> Any:
-    """The result, by a launch on ``stream`` or the current one; ``out`` is made if it is None."""
+    """:func:`block_scaled_matmul` at length, launched on ``stream`` or the current one: all is checked and planned."""
+    one_framework({"a": a, "b": b, "scale_a": scale_a, "scale_b": scale_b}, {"bias": bias, "out": out})
     A, B = elements("a", a), elements("b", swapped(b))
     form = check_product(A, B, scale_a, scale_b)
     m, n, batch = A.rows, B.rows, A.matrix.shape[2]
     dtype = BFloat16 if out_dtype is None else numeric_class(out_dtype)
     rank = len(a.shape)
-    result = new_result(a, (m, n) if rank == 2 else (batch, m, n), dtype) if out is None else out
+    shape = (m, n) if rank == 2 else (batch, m, n)
+    result = new_result(a, shape, dtype) if out is None else out
     D = Matrix.of("out", result)
+    check_given_result(D, shape, None if out_dtype is None else dtype)
     check_output(A.matrix, B.matrix, None, D, (m, n, batch))
     if not in_rows_of_16(D) and D.dtype in RESULTS:  # kernels store by TMA
         D = Matrix.of("out", new_result(a, tuple(result.shape), D.dtype))
@@ -330,6 +316,7 @@ def check_result(D: Matrix) -> None:
 
 def epilogue_of(problem: Problem, n: int, alpha: float, bias: Any, activation: str | None) -> Any:
     """The function of the sums."""
+    check_scale("alpha", alpha)
     parts: list[Any] = [LinearCombination(Float32(float(alpha)))]
     if bias is not None:
         if tuple(bias.shape) != (n,) or array_of(bias).device != problem.D.device:

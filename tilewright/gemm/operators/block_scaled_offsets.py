@@ -22,7 +22,7 @@ from tilewright.gemm.host.plan import capability_of, limits, simulated
 from tilewright.gemm.host.problem import Problem, check_output, check_vector
 from tilewright.gemm.kernel.group_table import GroupZeros
 from tilewright.gemm.mainloop.factors import WORDS
-from tilewright.gemm.operators.arrays import framework, namespace, new_result
+from tilewright.gemm.operators.arrays import check_given_result, framework, namespace, new_result
 from tilewright.gemm.operators.block_scaled import (
     Elements,
     blocked_scales,
@@ -157,8 +157,7 @@ class FactorsProduct:
         form = format_of(A.width, scale_a, scale_b)
         dtype = BFloat16 if out_dtype is None else numeric_class(out_dtype)
         D = Matrix.of("out", new_result(a, shape, dtype) if out is None else out)
-        if out_dtype is not None and D.dtype is not dtype:
-            raise ArgumentError(f"out is {D.dtype}, and out_dtype {dtype}")
+        check_given_result(D, shape, None if out_dtype is None else dtype)
         problem = Problem(A.matrix, B.matrix.transposed(), D, D, False)
         check_output(A.matrix, problem.B, None, D, (A.rows, B.rows, 1))
         check_result(D)

@@ -15,9 +15,9 @@ from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.config import Major
 from tilewright.gemm.host.problem import check_output
 from tilewright.gemm.kernel.combine import combine
-from tilewright.gemm.operators.arrays import framework, new_result
+from tilewright.gemm.operators.arrays import check_given_result, new_result, one_framework
 from tilewright.gemm.operators.mixed import run
-from tilewright.gemm.operators.open_extents import Modes, Place
+from tilewright.gemm.operators.open_extents import Modes, Place, ranks
 from tilewright.gemm.operators.repeated_call import is_torch, repeated_call
 from tilewright.gemm.operators.torch_state import any_recorded, materialised
 from tilewright.lang.arguments.arrays import array_of
@@ -64,22 +64,17 @@ def combine_rows(source: Any, places: Any, weights: Any, *, out: Any = None) -> 
 def open_rows(tensors: Sequence[Any]) -> Sequence[Modes]:
     """The tokens, and the rows of source."""
     source, places, _, _ = tensors
-    return ((Place(1), Place(2), Place(3)), (Place(0),)) if source.ndim == places.ndim == 2 else ()
+    return ((Place(1), Place(2), Place(3)), (Place(0),)) if ranks(source, places) == (2, 2) else ()
 
 
-def check_frameworks(source: Any, places: Any, weights: Any, out: Any) -> None:
-    """ArgumentError for arrays of different frameworks."""
-    given = {"source": source, "places": places, "weights": weights, "out": out}
-    kind = framework(source, "source")
-    for name, x in given.items():
-        if x is not None and (other := framework(x, name)) != kind:
-            raise ArgumentError(f"source is an array of {kind}, {name} of {other}: give all of one framework")
+def check_frameworks(source: Any, places: Any, weights: Any, out: Any) -> str:
+    """The framework of all arrays; ArgumentError for several."""
+    return one_framework({"source": source, "places": places, "weights": weights}, {"out": out})
 
 
 def combined(source: Any, places: Any, weights: Any, out: Any) -> Any:
     """:func:`combine_rows` at length: everything is checked."""
-    check_frameworks(source, places, weights, out)
-    if framework(source) == "jax":
+    if check_frameworks(source, places, weights, out) == "jax":
         from tilewright.gemm.operators.jax_products import COMBINATION
 
         if out is not None:
@@ -118,6 +113,7 @@ def launched(source: Any, places: Any, weights: Any, out: Any, stream: int | Non
         raise ArgumentError(f"source is a matrix of numbers with contiguous rows, not of strides {S.stride[:2]}")
     result = new_result(source, shape, S.dtype) if out is None else out
     D = Matrix.of("out", result)
+    check_given_result(D, shape, None)
     P, W = Matrix.of("places", places), Matrix.of("weights", weights)
     check_output(S, P, None, D, (*shape, 1))
     check_output(W, P, None, D, (*shape, 1))

@@ -112,6 +112,11 @@ def key_of(functions: tuple[Any, ...], torch_key: Callable[..., Any]) -> tuple[A
     return *parts, states_of(functions)
 
 
+def dtype_key(array: Any) -> Any:
+    """In the place of ``torch_key`` where the arrays' geometry is among those of a call's tensors."""
+    return array.dtype
+
+
 def value_key(value: Any, torch_key: Callable[..., Any]) -> Any:
     if is_array(value):
         return torch_key(value)

@@ -13,7 +13,7 @@ from tilewright.gemm.config import Major
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.problem import Problem, check_vector
 from tilewright.gemm.host.recorded import check_elements
-from tilewright.gemm.operators.arrays import framework
+from tilewright.gemm.operators.arrays import one_framework
 from tilewright.gemm.operators.epilogues import arrays_of
 from tilewright.gemm.operators.grouped import DECOMPOSITIONS, MOST_ELEMENTS
 from tilewright.lang.arguments.arrays import array_of
@@ -31,11 +31,7 @@ def check_functions(functions: tuple[Any, ...]) -> None:
 def check_frameworks(a: Any, b: Any, offsets: Any, rows: Any, out: Any, functions: tuple[Any, ...]) -> None:
     """ArgumentError for arrays of different frameworks."""
     more = {f"array {i} of the epilogue": x for i, x in enumerate(arrays_of(functions))}
-    given = {"a": a, "b": b, "offsets": offsets, "rows": rows, "out": out, **more}
-    kind = framework(a, "a")
-    for name, x in given.items():
-        if x is not None and framework(x, name) != kind:
-            raise ArgumentError(f"a is an array of {kind}, {name} of {framework(x, name)}: give all of one framework")
+    one_framework({"a": a, "b": b}, {"offsets": offsets, "rows": rows, "out": out, **more})
 
 
 def check_decomposition(decomposition: str, rows: Any) -> None:
@@ -49,6 +45,8 @@ def check_decomposition(decomposition: str, rows: Any) -> None:
 
 def check_rows_form(functions: tuple[Any, ...], rows: Any, a: Any, b: Any) -> None:
     """ArgumentError for an epilogue, or rows by index, of products that are not those of groups of rows."""
+    if rows is not None and len(rows.shape) != 1:
+        raise ArgumentError(f"rows is a vector of int32, not of shape {tuple(rows.shape)}")
     if (functions or rows is not None) and (len(a.shape), len(b.shape)) != (2, 3):
         raise ArgumentError(
             f"{'epilogue is' if functions else 'rows are'} for groups of rows, a matrix times a stack; not for shapes "

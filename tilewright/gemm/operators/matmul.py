@@ -31,6 +31,7 @@ from tilewright.gemm.operators.arrays import (
     framework,
     is_traced,
     new_result,
+    one_framework,
     operands,
     unwritten_result,
     view_of,
@@ -264,11 +265,7 @@ class Request:
 
     def read(self) -> CallArrays:
         """The operands as kernels take them, checked; the result is made where it is not given."""
-        arrays = self.given()
-        kind = framework(self.a, "a")
-        for name, x in arrays.items():
-            if (other := framework(x, name)) != kind:
-                raise ArgumentError(f"a is an array of {kind}, {name} of {other}: give all of one framework")
+        kind = one_framework(self.given(), {})
         matrices = self.operands()
         entries = self.entries(array_of(matrices.a).dtype)
         if kind == "jax":

@@ -26,7 +26,7 @@ from tilewright.gemm.host.universal import MAY_PACK, PreparedProblem
 from tilewright.gemm.kernel.mixed_small_m import MixedSmallMGemm, PreparedOperand
 from tilewright.gemm.kernel.widen import widen, widen_rows
 from tilewright.gemm.mixed_config import COLUMNS, DEPTH, KINDS, LANES, NARROW, WORDS
-from tilewright.gemm.operators.arrays import framework, new_result, row_major_copy, view_of
+from tilewright.gemm.operators.arrays import framework, new_result, one_framework, row_major_copy, view_of
 from tilewright.gemm.operators.matmul import matmul
 from tilewright.gemm.operators.mixed_hopper import multiplied_by_wgmma
 from tilewright.gemm.operators.open_extents import Modes, Place
@@ -151,6 +151,7 @@ def multiplied(
     a: Any, weight: PreparedWeight, bias: Any, scale_a: Any, out: Any, activation: str | None, out_dtype: Any
 ) -> Any:
     """:func:`mixed_matmul` at length: everything is checked and planned."""
+    one_framework({"a": a, "the weight": weight.words}, {"bias": bias, "scale_a": scale_a, "out": out})
     shape, dtype = checked_shape(a, weight, out, out_dtype)
     if activation is not None:
         check_activation(activation, Float32)

@@ -32,9 +32,10 @@ from tilewright.gemm.host.problem import Problem, check_output
 from tilewright.gemm.host.scales import check_result
 from tilewright.gemm.kernel.group_offsets import MODES, GatheredRows, OffsetGroups
 from tilewright.gemm.kernel.group_table import COLUMNS, GroupRows, whole_tile
-from tilewright.gemm.operators.arrays import framework, new_result, unwritten_result
+from tilewright.gemm.operators.arrays import check_given_result, framework, new_result, unwritten_result
 from tilewright.gemm.operators.epilogues import (
     arrays_of,
+    dtype_key,
     functions_of,
     in_place_of_result,
     key_of,
@@ -53,7 +54,7 @@ from tilewright.gemm.operators.group_checks import (
 from tilewright.gemm.operators.group_launch import MOST_ITERATIONS, TableLaunch, entry_of, leading_stride, usable_sizes
 from tilewright.gemm.operators.grouped import with_contiguous
 from tilewright.gemm.operators.matmul import matmul
-from tilewright.gemm.operators.open_extents import Modes, Place
+from tilewright.gemm.operators.open_extents import Modes, Place, ranks
 from tilewright.gemm.operators.repeated_call import is_torch, repeated_call
 from tilewright.gemm.operators.rows import planned_rows
 from tilewright.gemm.operators.torch_state import any_recorded, materialised
@@ -143,16 +144,11 @@ def grouped_matmul(
                 raise ArgumentError("decomposition cannot be given where PyTorch records the call: leave it out")
             result = recorded(a, b, offsets, rows, out, out_dtype, kernel, functions)
         else:
-            options = out_dtype, kernel, decomposition, key_of(functions, dtypes) if functions else ()
+            options = out_dtype, kernel, decomposition, key_of(functions, dtype_key) if functions else ()
             result = repeated_call("grouped_matmul", tensors, out, options, run, open_modes)
     else:
         result = run()
     return result if instead is None else instead
-
-
-def dtypes(array: Any) -> Any:
-    """The part of the key of functions that an array of theirs has; its geometry is among those of the tensors."""
-    return array.dtype
 
 
 def open_modes(tensors: Sequence[Any]) -> Sequence[Modes]:
@@ -160,9 +156,9 @@ def open_modes(tensors: Sequence[Any]) -> Sequence[Modes]:
     index those of a; of groups cut out of K, K."""
     a, b, _, rows, _, *arrays = tensors
     of_product = [Place(4 + number) for number in range(1 + len(arrays))]
-    if (a.ndim, b.ndim) == (2, 3):
+    if ranks(a, b) == (2, 3):
         return ((Place(0), *of_product),) if rows is None else ((Place(3), *of_product), (Place(0),))
-    return ((Place(0, 1), Place(1)),) if (a.ndim, b.ndim) == (2, 2) else ()
+    return ((Place(0, 1), Place(1)),) if ranks(a, b) == (2, 2) else ()
 
 
 def multiplied(
@@ -237,8 +233,7 @@ class CutProduct:
             D: Matrix = unwritten_result(a, shape, kind)
         else:
             D = Matrix.of("out", new_result(a, shape, kind) if out is None else out)
-        if out_dtype is not None and D.dtype is not numeric_class(out_dtype):
-            raise ArgumentError(f"out is {D.dtype}, and out_dtype {numeric_class(out_dtype)}")
+        check_given_result(D, shape, None if out_dtype is None else kind)
         m, n, batch = (*shape, 1) if len(shape) == 2 else (*shape[1:], shape[0])
         check_output(A, B, None, D, (m, n, batch))
         problem = Problem(A, B, D, D, False)

@@ -51,7 +51,10 @@ def opened(tensors: Sequence[Any], open_modes: Sequence[Modes]) -> Open | None:
     offsets have 64 bits."""
     extents, found = list[int](), dict[int, tuple[int, int]]()
     for number, modes in enumerate(open_modes):
-        extents.append(tensors[modes[0].tensor].shape[modes[0].mode])
+        first = tensors[modes[0].tensor]
+        if first is None or first.ndim <= modes[0].mode:
+            return None
+        extents.append(first.shape[modes[0].mode])
         if extents[-1] < 2:
             return None
         for tensor, at, vector in modes:
@@ -63,6 +66,11 @@ def opened(tensors: Sequence[Any], open_modes: Sequence[Modes]) -> Open | None:
                 return None
             found[tensor] = at, number
     return Open(tuple(extents), found) if extents else None
+
+
+def ranks(*tensors: Any) -> tuple[int | None, ...]:
+    """Their numbers of modes; None for what is not given."""
+    return tuple([None if x is None else x.ndim for x in tensors])
 
 
 def last_offset(x: Any) -> int:

@@ -155,6 +155,11 @@ def open_rows(tensors: Sequence[Any]) -> Sequence[Modes]:
     return ((Place(0), Place(2), Place(3, vector=True)),) if tensors[0].ndim == 2 else ()
 
 
+def check_bool(name: str, value: Any) -> None:
+    if not isinstance(value, bool):
+        raise ArgumentError(f"{name} is True or False, not {value!r}")
+
+
 def no_block_scales(entry: KernelEntry) -> ArgumentError:
     known = ", ".join(name for names in BLOCKWISE.values() for name in names)
     return ArgumentError(f"kernel {entry.name} cannot apply scales of blocks of {BLOCK} elements of K: {known} can")
@@ -185,11 +190,14 @@ class ScaledRequest(Request):
         if dtype not in FAST:
             known = " or ".join(x.__name__ for x in FAST)
             raise ArgumentError(f"a is {dtype.__name__}; scaled_matmul multiplies {known}")
+        check_bool("use_fast_accum", self.use_fast_accum)
         names = (FAST if self.use_fast_accum else PROMOTED)[dtype]
         found = [KERNELS[name] for name in names] if self.kernel is None else candidates(dtype, self.kernel)
         kinds = self.kinds if len(self.a.shape) == len(self.b.shape) == 2 else None
         if kinds is None or not (isinstance(kinds.a, int) and isinstance(kinds.b, int)):
             return found
+        if dtype not in BLOCKWISE:
+            raise ArgumentError(f"a is {dtype.__name__}, which has scales of rows and columns, not of blocks")
         if self.kernel is None:
             found = [KERNELS[name] for name in BLOCKWISE[dtype]]
         fitting = [entry.for_block_scales(kinds.a, kinds.b) for entry in found]
@@ -203,8 +211,7 @@ class ScaledRequest(Request):
             raise ArgumentError(f"scaled_matmul writes floats of 16 or 32 bits, e4m3 or e5m2, not {d}")
         if self.scale_result is not None and d.width != 8:
             raise ArgumentError(f"scale_result is for results of 8 bits, not for {d}: leave it out")
-        if not isinstance(self.saturate, bool):
-            raise ArgumentError(f"saturate is True or False, not {self.saturate!r}")
+        check_bool("saturate", self.saturate)
         if not self.saturate and d.width != 8:
             raise ArgumentError(
                 f"saturate=False is for results of 8 bits, not for {d}, which never saturate: leave it out"

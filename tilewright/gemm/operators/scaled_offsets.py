@@ -18,12 +18,12 @@ from tilewright.gemm.family.accesses import OperandAccess
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.problem import Problem, check_vector
 from tilewright.gemm.kernel.group_table import GroupBlockScales, GroupScales
-from tilewright.gemm.operators.arrays import framework, namespace, new_result
+from tilewright.gemm.operators.arrays import framework, namespace, new_result, one_framework
 from tilewright.gemm.operators.block_scaled_offsets import block_scaled_groups, has_factors
 from tilewright.gemm.operators.offsets import CutProduct, problem_extents, product_of
-from tilewright.gemm.operators.open_extents import Modes, Place
+from tilewright.gemm.operators.open_extents import Modes, Place, ranks
 from tilewright.gemm.operators.repeated_call import is_torch, repeated_call
-from tilewright.gemm.operators.scaled import FAST, PROMOTED, no_block_scales
+from tilewright.gemm.operators.scaled import FAST, PROMOTED, check_bool, no_block_scales
 from tilewright.gemm.operators.torch_state import any_recorded, materialised
 from tilewright.gemm.tuning.stand_in import numeric_class
 from tilewright.lang.arguments.arrays import array_of
@@ -94,18 +94,12 @@ def scaled_grouped_matmul(
 
 def open_rows(tensors: Sequence[Any]) -> Sequence[Modes]:
     """Of groups of rows, the rows of a, scale_a and out."""
-    return ((Place(0), Place(2), Place(5)),) if (tensors[0].ndim, tensors[1].ndim) == (2, 3) else ()
+    return ((Place(0), Place(2), Place(5)),) if ranks(*tensors[:2]) == (2, 3) else ()
 
 
-def check_frameworks(a: Any, b: Any, scale_a: Any, scale_b: Any, offsets: Any, out: Any) -> None:
-    """ArgumentError for arrays of different frameworks."""
-    given = {"a": a, "b": b, "scale_a": scale_a, "scale_b": scale_b, "offsets": offsets, "out": out}
-    kind = framework(a, "a")
-    for name, x in given.items():
-        if x is None and name == "out":
-            continue
-        if framework(x, name) != kind:
-            raise ArgumentError(f"a is an array of {kind}, {name} of {framework(x, name)}: give all of one framework")
+def check_frameworks(a: Any, b: Any, scale_a: Any, scale_b: Any, offsets: Any, out: Any) -> str:
+    """The framework of all arrays; ArgumentError for several."""
+    return one_framework({"a": a, "b": b, "scale_a": scale_a, "scale_b": scale_b, "offsets": offsets}, {"out": out})
 
 
 def multiplied(
@@ -120,8 +114,7 @@ def multiplied(
     kernel: str | KernelEntry | None,
 ) -> Any:
     """:func:`scaled_grouped_matmul` at length: everything is checked and planned."""
-    check_frameworks(a, b, scale_a, scale_b, offsets, out)
-    if framework(a) == "jax":
+    if check_frameworks(a, b, scale_a, scale_b, offsets, out) == "jax":
         from tilewright.gemm.operators.jax_products import scaled_groups
 
         if out is not None or has_factors(scale_a) or has_factors(scale_b):
@@ -150,6 +143,7 @@ def scaled_kernels(use_fast_accum: bool, kernel: Any, dtype: Any) -> list[Kernel
     if dtype not in FAST:
         known = " or ".join(x.__name__ for x in FAST)
         raise ArgumentError(f"a is {dtype.__name__}; scaled_grouped_matmul multiplies {known}")
+    check_bool("use_fast_accum", use_fast_accum)
     names = (FAST if use_fast_accum else PROMOTED)[dtype]
     return [KERNELS[name] for name in names] if kernel is None else candidates(dtype, kernel)
 

@@ -32,9 +32,15 @@ from tilewright.gemm.host.problem import Problem, check_vector
 from tilewright.gemm.host.universal import MAY_PACK
 from tilewright.gemm.mainloop.tma import TmaMainloop
 from tilewright.gemm.operators.arrays import Operands, as_jax, as_numpy, framework, namespace, row_major_copy
-from tilewright.gemm.operators.epilogues import arrays_of, functions_of, in_place_of_result, key_of
+from tilewright.gemm.operators.epilogues import (
+    arrays_of,
+    dtype_key,
+    functions_of,
+    in_place_of_result,
+    key_of,
+    source_apart,
+)
 from tilewright.gemm.operators.matmul import Request, matmul
-from tilewright.gemm.operators.repeated import torch_key
 from tilewright.gemm.operators.repeated_call import is_torch, repeated_call
 from tilewright.gemm.operators.torch_state import any_recorded, materialised
 from tilewright.lang.arguments.arrays import array_of
@@ -266,6 +272,10 @@ def sparse_matmul(
     """
     if not isinstance(a, CompressedMatrix):
         raise ArgumentError(f"a is {type(a).__name__}: compress it with compress_2_4 first")
+    if framework(a.values, "a.values") and len(a.values.shape) != 2:
+        raise ArgumentError(f"the stored elements of a are a matrix (M, K / 2), not of shape {tuple(a.values.shape)}")
+    if c is not None and beta and (out is not None or out_dtype is not None):
+        c, beta, activation, epilogue = source_apart(a.values, c, beta, activation, epilogue, out, out_dtype)
     functions, instead = (), None
     if epilogue is not None:
         functions = functions_of(epilogue)
@@ -304,7 +314,7 @@ def sparse_matmul(
                 out_dtype,
                 kernel,
                 decomposition,
-                key_of(functions, torch_key) if functions else (),
+                key_of(functions, dtype_key) if functions else (),
             )
             result = repeated_call("sparse_matmul", tensors, out, asked, run)
         else:
@@ -350,10 +360,10 @@ class SparseRequest(Request):
         wanted = -(-k // word_k(stored.dtype.width)), THREADS * -(-m // METADATA_ROWS)
         array = metadata.array
         rows_follow = array.stride[:2] == (wanted[1], 1) or array.shape[0] == 1 and array.stride[1] == 1 or 0 in wanted
-        if array.dtype is not Int32 or metadata.shape[:2] != wanted or not rows_follow:
+        if array.dtype is not Int32 or tuple(self.metadata.shape) != wanted or not rows_follow:
             raise ArgumentError(
                 f"the metadata of a sparse matrix {(m, k)} are int32 of shape {wanted}, contiguous, not "
-                f"{array.dtype.__name__} of shape {metadata.shape[:2]}: make them with compress_2_4"
+                f"{array.dtype.__name__} of shape {tuple(self.metadata.shape)}: make them with compress_2_4"
             )
         if array.device != stored.device:
             raise ArgumentError(f"the metadata are on {array.device}, the stored elements on {stored.device}")

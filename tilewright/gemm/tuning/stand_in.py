@@ -45,9 +45,7 @@ def numeric_class(dtype: Any) -> Any:
     """The numeric class of a dtype of NumPy or PyTorch, of its name, or of the class itself."""
     if hasattr(dtype, "ir_type"):
         return dtype
-    if isinstance(dtype, str):
-        try:
-            dtype = np.dtype(getattr(ml_dtypes, dtype, dtype))
-        except TypeError:
-            raise ArgumentError(f"there is no dtype {dtype!r}") from None
-    return numeric_of_dtype(dtype)
+    try:
+        return numeric_of_dtype(getattr(ml_dtypes, dtype, dtype) if isinstance(dtype, str) else dtype)
+    except TypeError:
+        raise ArgumentError(f"there is no dtype {dtype!r}") from None
