@@ -7,7 +7,7 @@ import linecache
 import random
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -28,6 +28,11 @@ class Box:
 
     def add(self, n: Any) -> None:
         self.n = self.n + n
+
+
+class Two(NamedTuple):
+    x: Any
+    y: Any
 
 
 def compiled(program: Any) -> tuple[np.ndarray, Any]:
@@ -237,18 +242,19 @@ def test_numbers_have_the_types_of_the_run_time_loop() -> None:
         assert all(isinstance(n, cutlass.Numeric) for n in numbers)
 
     def program(x, y, r, atom, t, box):
-        total, pair, flag = 0, (0, 0.5), True
+        total, pair, flag, items = 0, (0, 0.5), True, Two(0, t)
         box.n = 3
         for i in range(3):
-            note(i, total, *pair, flag)
+            note(i, total, *pair, flag, *items)
             cute.copy(atom, x[None, i], r[None, i])
             total += 1
             pair = (pair[0] + 1, 0.25)
             flag = False
+            items = Two(items.x + 1, 7)
             box.n = 5
             r[1, i] = i.to(Float32) / 2 + total.to(Float32)
             cute.copy(atom, r[None, i], y[None, i])
-        note(total, *pair, flag, box.n)
+        note(total, *pair, flag, box.n, *items)
 
     y, _ = compiled(program)
     assert y[1, :3].tolist() == [1.0, 2.5, 4.0]

@@ -161,7 +161,7 @@ class LoopValues:
             if type(held := place.get()) in objects.LITERALS:
                 place.put(values.promoted(held))
         return tuple(
-            value if carried.spec is None else values.promoted(value)
+            value if carried.spec is None else values.promoted(value, carried.spec)
             for carried, value in zip(self.carried, variables, strict=False)  # of the places it has more
         )
 

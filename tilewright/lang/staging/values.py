@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import enum
 import math
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -334,16 +335,21 @@ def _joined(a: Any, b: Any) -> facts.Facts | None:
     return facts.join(known[0], known[1]) if known[0] is not None and known[1] is not None else None
 
 
-def promoted(value: Any) -> Any:
-    """``value`` with numbers of the machine in place of Python's, alone or in tuples, as a region carries them.
+def promoted(value: Any, spec: Spec | None = None) -> Any:
+    """``value`` with numbers of the machine in place of Python's, where its shape ``spec`` (by default its own) has
+    numbers.
 
-    >>> promoted((1, (True, "static")))
-    (Int32(1), (Boolean(True), 'static'))
+    >>> promoted([1, (True, "static")])
+    [Int32(1), (Boolean(True), 'static')]
     """
-    kind = type(value)
-    if kind in LITERALS:
-        return number_class(value)(value)
-    return tuple(map(promoted, value)) if kind is tuple else value
+    spec = spec_of(value) if spec is None else spec
+    if isinstance(spec, NumberSpec):
+        return number_class(value)(value) if type(value) in LITERALS else value
+    if not isinstance(spec, CompoundSpec) or type(value) is not spec.type or labels_of(value) != spec.labels:
+        return value
+    items = spec.split(value)
+    found = [promoted(item, part) for item, part in zip(items, spec.parts, strict=True)]
+    return value if all(map(operator.is_, found, items)) else spec.make(found)
 
 
 def flatten(value: Any, promote: bool = False) -> tuple[list[Value], Spec]:
