@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,9 +18,15 @@ from tools.website import notebooks
 NOTEBOOKS = sorted(notebooks.NOTEBOOKS.glob("*.ipynb"))
 
 
+@pytest.fixture(scope="module")
+def kernel() -> Iterator[Any]:
+    with notebooks.kernel() as manager:
+        yield manager
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_notebook_runs_and_its_solutions_pass(path: Path) -> None:
-    executed = notebooks.executed(path)
+def test_notebook_runs_and_its_solutions_pass(path: Path, kernel: Any) -> None:
+    executed = notebooks.executed(path, kernel)
     code = [cell for cell in executed.cells if cell.cell_type == "code"]
     printed = ["".join(out.get("text", "") for out in cell.outputs) for cell in code]
     open_answers = [text for text in printed if text.startswith("Put your answer in place")]

@@ -50,35 +50,13 @@ ENVIRONMENT = {
 """Files are ASCII unless a call names another encoding, and calls without one give a warning."""
 
 
-def run(program: str, folder: Path, **environment: str) -> str:
+def run(program: str, folder: Path, **environment: str) -> bytes:
     script = folder / "program.py"
     script.write_text(program, encoding="utf-8")
     known = {**os.environ, "PYTHONPATH": str(ROOT), "TILEWRIGHT_CACHE_DIR": str(folder / "cache"), **environment}
     done = subprocess.run([sys.executable, script], cwd=folder, env=known, capture_output=True)
     assert done.returncode == 0, done.stderr.decode(errors="replace")[-3000:]
-    return done.stdout.decode(known.get("PYTHONIOENCODING", "utf-8"))
-
-
-def test_sources_use_nothing_that_windows_lacks(tmp_path: Path) -> None:
-    """Every module is imported, files are kept and read again, and kernels are simulated and checked."""
-    program = LACKING + (
-        "import tilewright\n"
-        "for module in pkgutil.walk_packages(tilewright.__path__, 'tilewright.'):\n"
-        "    if not module.name.endswith('__main__'):\n"
-        "        try:\n"
-        "            importlib.import_module(module.name)\n"
-        "        except ModuleNotFoundError as missing:\n"
-        "            assert missing.name in ('torch', 'jax', 'IPython', 'tvm_ffi'), missing\n"
-        "from tilewright import own_files\n"
-        "own_files.write(own_files.folder('x') / 'kept.bin', b'a\\r\\nb\\x1a')\n"
-        "own_files.write(own_files.folder('x') / 'kept.bin', b'a\\r\\nc\\x1a')\n"
-        "assert own_files.read(own_files.folder('x') / 'kept.bin', touch=True) == b'a\\r\\nc\\x1a'\n"
-        "from tilewright.cli import main\n"
-        "numpy.save('a.npy', numpy.ones((32, 32), numpy.float16))\n"
-        "assert main(['gemm', 'a.npy', 'a.npy', '-o', 'd.npy', '--check', '--machine', 'cpu']) == 0\n"
-        "assert (numpy.load('d.npy') == 32).all()\n"
-    )
-    run(program, tmp_path)
+    return done.stdout
 
 
 KERNEL = """
@@ -98,6 +76,7 @@ x = np.ones(32, np.float32)
 run(from_dlpack(x))
 print("·", int(x.sum()))
 """
+NEXT = "---- code page 1252 ----"
 COMMANDS = [
     ["--help"],
     ["gemm", "--help"],
@@ -118,27 +97,44 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize(("encoding", "commands"), [("ascii", COMMANDS), ("cp1252", COMMANDS[:3] + COMMANDS[9:10])])
-def test_every_command_prints_on_consoles_of_other_encodings(
-    tmp_path: Path, encoding: str, commands: list[list[str]]
-) -> None:
+def test_windows_and_consoles_of_other_encodings(tmp_path: Path) -> None:
+    """With nothing that Windows lacks every module is imported, files are kept and read again, kernels are simulated
+    and checked, and every command prints, first on a console of ASCII, then on one of code page 1252."""
     (tmp_path / "kernel.py").write_text(KERNEL, encoding="utf-8")
-    program = (
-        "import warnings, sys\n"
+    program = LACKING + (
+        "import warnings\n"
         "warnings.filterwarnings('error', category=EncodingWarning, module='tilewright')\n"
-        "import numpy as np\n"
-        "np.save('a.npy', np.ones((64, 64), np.float16))\n"
+        "import tilewright\n"
+        "for module in pkgutil.walk_packages(tilewright.__path__, 'tilewright.'):\n"
+        "    if not module.name.endswith('__main__'):\n"
+        "        try:\n"
+        "            importlib.import_module(module.name)\n"
+        "        except ModuleNotFoundError as missing:\n"
+        "            assert missing.name in ('torch', 'jax', 'IPython', 'tvm_ffi'), missing\n"
+        "from tilewright import own_files\n"
+        "own_files.write(own_files.folder('x') / 'kept.bin', b'a\\r\\nb\\x1a')\n"
+        "own_files.write(own_files.folder('x') / 'kept.bin', b'a\\r\\nc\\x1a')\n"
+        "assert own_files.read(own_files.folder('x') / 'kept.bin', touch=True) == b'a\\r\\nc\\x1a'\n"
         "from tilewright.cli import main\n"
-        f"for command in {commands!r}:\n"
-        "    code = main(command)\n"
-        "    assert code == 0, (command, code)\n"
-        "assert main(['layout', '(4,8):(·']) == 2\n"
+        "numpy.save('a.npy', numpy.ones((64, 64), numpy.float16))\n"
+        "def each(commands):\n"
+        "    for command in commands:\n"
+        "        code = main(command)\n"
+        "        assert code == 0, (command, code)\n"
+        "    assert main(['layout', '(4,8):(·']) == 2\n"
+        f"each({COMMANDS!r})\n"
+        "assert (numpy.load('d.npy') == 64).all()\n"
+        f"print({NEXT!r}, flush=True)\n"
+        "sys.stdout.reconfigure(encoding='cp1252')\n"
+        "sys.stderr.reconfigure(encoding='cp1252')\n"
+        f"each({[*COMMANDS[:3], COMMANDS[9]]!r})\n"
     )
-    out = run(program, tmp_path, PYTHONIOENCODING=encoding, **ENVIRONMENT)
-    middle = "·" if encoding == "cp1252" else "*"
-    assert f"D = alpha{middle}A{middle}B + beta{middle}C" in out
-    assert f"\n{middle} 64\n" in out or ["run", "kernel.py"] not in commands
-    assert "─" not in out and "+---" in out, "boxes are of ASCII where the console may not have lines"
+    printed = run(program, tmp_path, PYTHONIOENCODING="ascii", **ENVIRONMENT)
+    for out, middle in zip(printed.split(NEXT.encode()), "*·", strict=True):
+        text = out.decode("cp1252")
+        assert f"D = alpha{middle}A{middle}B + beta{middle}C" in text
+        assert "─" not in text and "+---" in text, "boxes are of ASCII where the console may not have lines"
+    assert b"\n* 64\n" in printed
 
 
 @pytest.mark.parametrize("folder", ["tilewright", "examples", "bench", "tools"])

@@ -5,14 +5,17 @@ The notebooks in docs/notebooks have no outputs; they are executed here, by the 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import nbformat
+from jupyter_client import KernelManager
 from nbclient import NotebookClient
 
 from tools.website.kept import ROOT, kept
@@ -20,15 +23,34 @@ from tools.website.kept import ROOT, kept
 NOTEBOOKS = ROOT / "docs" / "notebooks"
 
 
-def executed(path: Path) -> Any:
-    """The notebook with its outputs. Raises nbclient's CellExecutionError, which shows the cell, where one fails."""
+@contextlib.contextmanager
+def kernel() -> Iterator[Any]:
+    """A kernel process, for several notebooks one after the other: each imports Tilewright and NumPy in a second."""
+    _with_this_tree()
+    manager = KernelManager()
+    try:
+        yield manager
+    finally:
+        if manager.has_kernel:
+            manager.shutdown_kernel(now=True)
+
+
+def executed(path: Path, manager: Any = None) -> Any:
+    """The notebook with its outputs, by a kernel of its own or by that of ``manager``, whose names are cleared before.
+
+    Raises nbclient's CellExecutionError, which shows the cell, where one fails."""
     result = kept("notebooks", path).with_suffix(".ipynb")
     if result.exists():
         return nbformat.read(result, as_version=4)
     notebook = nbformat.read(path, as_version=4)
     _with_this_tree()
-    with result.with_suffix(".log").open("w", encoding="utf-8") as log:  # what the kernel process says of itself
-        NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(result.parent)}}).execute(stderr=log)
+    folder = {"metadata": {"path": str(result.parent)}}
+    with result.with_suffix(".log").open("w", encoding="utf-8") as log:  # the messages of the kernel process
+        client = NotebookClient(notebook, km=manager, timeout=300, resources=folder)
+        if manager is not None and manager.has_kernel:
+            notebook.cells.insert(0, nbformat.v4.new_code_cell("%reset -f"))
+        client.execute(stderr=log, cleanup_kc=manager is None)
+        notebook.cells = [cell for cell in notebook.cells if cell.source != "%reset -f"]
     part = result.with_suffix(f".{os.getpid()}")
     nbformat.write(notebook, part)
     part.replace(result)
@@ -73,9 +95,10 @@ def _output(output: Any) -> str:
 def write(folder: Path) -> None:
     """Execute all notebooks and write their pages and the notebooks themselves into ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
-    for path in sorted(NOTEBOOKS.glob("*.ipynb")):
-        (folder / f"{path.stem}.md").write_text(page(executed(path), path.name), encoding="utf-8")
-        shutil.copy(path, folder)
+    with kernel() as manager:
+        for path in sorted(NOTEBOOKS.glob("*.ipynb")):
+            (folder / f"{path.stem}.md").write_text(page(executed(path, manager), path.name), encoding="utf-8")
+            shutil.copy(path, folder)
 
 
 def stripped(path: Path) -> bool:
