@@ -392,7 +392,7 @@ def test_writes_of_parts_of_a_byte_are_refused() -> None:
 
     for body in (one, strided, odd):
         refused(body, "share 1 byte, and this store is not known to write all of them")
-    refused(copied, "do not come in whole ones")
+    refused(copied, "a thread's elements of 4 bits are not side by side")
 
 
 def test_arrays_that_keep_a_number_in_a_byte() -> None:

@@ -72,6 +72,9 @@ ACC = ((2, 2), 1, 1)
          lambda t, x, n: cute.basic_copy_if(registers(32, BOOL), x[0, None], row(32, F16))),
         ("elements of 4 bits share bytes", lambda t, x, n: cute.basic_copy_if(
             registers(4, BOOL), registers(4, cutlass.Int4), registers(4, cutlass.Int4))),
+        ("a thread's elements of 4 bits are not side by side", lambda t, x, n: cute.copy(
+            universal(8, cutlass.Int4), registers(4, cutlass.Int4), cute.make_tensor(
+                row(64, cutlass.Int4).iterator + t, cute.make_layout(4, stride=8)))),
         ("one call moves 4 x f32", lambda t, x, n: cute.copy_atom_call(universal(128, F32), x[0, None], registers(32))),
         ("one call moves 4 x f32",
          lambda t, x, n: cute.copy_atom_call(universal(128, F32), cute.make_tensor(x.iterator, 4), registers(2))),

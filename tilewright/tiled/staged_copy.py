@@ -144,6 +144,14 @@ def _check_memories(atom: CopyAtom, src: Tensor, dst: Tensor) -> None:
 def _as_bytes(atom: CopyAtom, src: Tensor, dst: Tensor) -> tuple[CopyAtom, Tensor, Tensor]:
     """The same copy with the bytes of elements that share them."""
     why = "elements of one byte are not neighbours"
+    for x in (src, dst):
+        strides = [d for n, d in zip(*map(flatten_to_tuple, (x.linear.shape, x.linear.stride)), strict=True) if n != 1]
+        if strides and all(isinstance(d, int) and d > 1 for d in strides):
+            raise ConstraintError(
+                f"{atom.instruction}: a thread's elements of {x.element_type.width} bits are not side by side in {x}, "
+                "so their bytes hold elements of other threads, too: copy along the mode in which elements are "
+                "contiguous, or give each thread neighbours along that mode first"
+            )
     try:
         atom, bytes_ = CopyAtom(atom.instruction, Uint8), [recast_tensor(x, Uint8) for x in (src, dst)]
         bits = [size(x.linear) * x.element_type.width for x in (src, dst)]
