@@ -335,6 +335,16 @@ class ThrMma(TiledMma):
     def partition_C(self, x: Any, *, loc: Any = None, ip: Any = None) -> Any:
         return self.partition("C", x)
 
+    def partition_fragment_A(self, x: Any) -> Tensor:
+        """The fragment of this thread's part of ``x``, as CuTe C++ has it."""
+        return self.make_fragment_A(self.partition_A(x))
+
+    def partition_fragment_B(self, x: Any) -> Tensor:
+        return self.make_fragment_B(self.partition_B(x))
+
+    def partition_fragment_C(self, x: Any) -> Tensor:
+        return self.make_fragment_C(self.partition_C(x))
+
 
 def make_tiled_mma(
     op_or_atom: Any, atom_layout_mnk: Any = (1, 1, 1), permutation_mnk: Any = None, *, loc: Any = None, ip: Any = None
