@@ -24,6 +24,7 @@ from tilewright.sim.checks.records import AccessRecord
 from tilewright.sim.checks.shadow import NEVER, OTHERS
 from tilewright.sim.checks.taint import ORIGIN, rule_of
 from tilewright.sim.checks.undefined import Origin, finding_of
+from tilewright.sim.checks.unguarded import unguarded
 from tilewright.sim.empty_arrays import EmptyArray
 
 EXACT: dict[str, Callable[..., int]] = {
@@ -394,3 +395,47 @@ def test_reads_of_loops_that_change_nothing_are_polls(ask: Callable[..., Any], p
     x = np.zeros(32, np.int32)
     (function,) = cute.compile(host, x, x.copy()).kernels
     assert len(polling_reads(list(function.walk()))) == (polls and inside)
+
+
+@pytest.mark.unchecked
+@pytest.mark.parametrize(
+    ("use", "watched"),
+    [("predicates", False), ("branch", False), ("chosen", False), ("store", True), ("shuffle", True), ("loop", True)],
+)
+def test_registers_that_some_path_leaves_out_are_watched_where_they_leave_the_thread(use: str, watched: bool) -> None:
+    """Watching costs time: stores under the same condition, as elementwise kernels have them, need none."""
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor, n: cutlass.Int32):
+        t, _, _ = cute.arch.thread_idx()
+        r, out, inside = (cute.make_rmem_tensor(1, kind) for kind in (x.element_type, x.element_type, cutlass.Boolean))
+        inside[0] = t < n
+        atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cutlass.Float32)
+        part = cute.make_layout(1)
+        cute.copy(atom, cute.make_tensor(x.iterator + t, part), r, pred=inside)
+        total = r[0] * 2
+        if cutlass.const_expr(use == "loop"):
+            for _ in cutlass.range(n):
+                total = total + r[0]
+        if cutlass.const_expr(use == "shuffle"):
+            total = cute.arch.warp_reduction_sum(total)
+        if cutlass.const_expr(use == "chosen"):
+            total = cute.where(t < n, total, 0.0)
+        out[0] = total
+        there = cute.make_tensor(y.iterator + t, part)
+        if cutlass.const_expr(use in ("predicates", "shuffle")):
+            cute.copy(atom, out, there, pred=inside)
+        elif cutlass.const_expr(use == "branch"):
+            if t < n:
+                y[t] = out[0]
+        else:
+            cute.copy(atom, out, there)
+
+    @cute.jit
+    def host(x: cute.Tensor, y: cute.Tensor, n: cutlass.Int32):
+        kernel(x, y, n).launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+    x = np.zeros(32, np.float32)
+    (function,) = cute.compile(host, x, x.copy(), 5).kernels
+    found = unguarded(function)
+    assert bool(found) == watched and found <= maybe_unwritten(function)

@@ -180,6 +180,26 @@ def a_number_of_the_turn_before_in_the_first_turn(bug: bool) -> None:
     host(numbers(64), numbers(32), 0 if bug else 1)
 
 
+@pair(RULE, "y[0] = total", "r = cute.make_rmem_tensor(4, cutlass.Float32)")
+def a_sum_of_registers_whose_load_has_predicates(bug: bool) -> None:
+    @cute.kernel
+    def kernel(x: cute.Tensor, y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        r = cute.make_rmem_tensor(4, cutlass.Float32)
+        inside = cute.make_rmem_tensor(4, cutlass.Boolean)
+        for i in cutlass.range_constexpr(4):
+            inside[i] = t * 4 + i < cute.size(x)
+        if cutlass.const_expr(not bug):
+            r.fill(0.0)
+        atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cutlass.Float32)
+        cute.copy(atom, cute.local_tile(x, (4,), (t,)), r, pred=inside)
+        total = cute.arch.warp_reduction_sum(r[0] + r[1] + r[2] + r[3])
+        if t == 0:
+            y[0] = total
+
+    launch(kernel, numbers(100), numbers(1), block=32)
+
+
 @pair(RULE, "y[t] = x[where[0] & 63]")
 def an_index_that_is_not_written(bug: bool) -> None:
     @cute.kernel

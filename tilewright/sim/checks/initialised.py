@@ -40,7 +40,7 @@ def _follow(block: Block, written: Written, found: set[Op], sure: bool) -> Writt
         if op.opcode == "if":
             # Surely written after a branch is what both arms write; an arm without an else writes nothing.
             arms = [_follow(region, dict(written), found, sure) for region in op.regions]
-            written = _in_both(*arms) if sure else _in_either(*arms)
+            written = in_both(*arms) if sure else _in_either(*arms)
         elif op.opcode == "for":
             # A loop that may run no iteration is not sure to write anything.
             after = _follow(op.regions[0], dict(written), found, sure)
@@ -60,7 +60,7 @@ def _follow(block: Block, written: Written, found: set[Op], sure: bool) -> Writt
     return written
 
 
-def _in_both(one: Written, other: Written) -> Written:
+def in_both(one: Written, other: Written) -> Written:
     return {v: one[v] & other.get(v, frozenset()) for v in one}
 
 

@@ -21,6 +21,7 @@ from tilewright.sim.checks.guarded_waits import guarded_waits
 from tilewright.sim.checks.initialised import maybe_unwritten, never_written
 from tilewright.sim.checks.kinds import SIGNED, PollingLoop, may_overflow, polling_loops, polling_reads
 from tilewright.sim.checks.shadow import site_of
+from tilewright.sim.checks.unguarded import unguarded
 from tilewright.sim.program import Program
 from tilewright.sim.shared_names import SharedNames
 
@@ -288,9 +289,12 @@ class KernelFacts:
         return maybe_unwritten(self.function)
 
     @cached_property
-    def never_written(self) -> set[Op]:
-        """Those of ``maybe_unwritten`` of which a register is read that no op above writes, on any path."""
-        return never_written(self.function) if self.maybe_unwritten else set()
+    def likely_unwritten(self) -> set[Op]:
+        """Those of ``maybe_unwritten`` of which a register is read that no op above writes, on any path, or that are
+        written under a condition and used without one."""
+        if not self.maybe_unwritten:
+            return set()
+        return never_written(self.function) | (unguarded(self.function) & self.maybe_unwritten)
 
     @cached_property
     def may_read_unwritten(self) -> bool:

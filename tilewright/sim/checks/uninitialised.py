@@ -53,13 +53,13 @@ class Uninitialised(RegisterOrigins):
         self.names, self.maybe_unwritten = known.shared_names, known.maybe_unwritten
         if not self.thorough:
             # Invariant: no register is undefined before the first read of shared memory that was never written, unless
-            # something reads registers that are never written. At that read all registers are followed from then on,
+            # some are likely to be (``likely_unwritten``). At that read all registers are followed from then on,
             # beginning with the op itself.
             self.arrays.held.clear()
-            self.maybe_unwritten = known.never_written
-            if not known.never_written:
+            self.maybe_unwritten = known.likely_unwritten
+            if not known.likely_unwritten:
                 self.asleep = frozenset({"executed", "flow", "land"})
-        read = known.may_read_unwritten if self.thorough else known.allocations or known.never_written
+        read = known.may_read_unwritten if self.thorough else known.allocations or known.likely_unwritten
         concerned = self.arrays or read or known.tensor_memory
         if launch.events is not None and not concerned:
             launch.events.dismiss([self])
