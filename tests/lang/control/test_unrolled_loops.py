@@ -14,6 +14,7 @@ import pytest
 
 import tilewright as cutlass
 import tilewright.cute as cute
+from tests.cuda.build import needs_nvrtc
 from tilewright import Float32, Int32
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ConstraintError, StagingError, TilewrightError
@@ -158,7 +159,7 @@ def function(lines: list[str]) -> Any:
 
 
 @pytest.mark.unchecked
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(20))
 def test_drawn_loops_are_those_of_range_constexpr(seed) -> None:
     drawn = Drawn(seed)
     text = "\n".join(drawn.block(0, {}))
@@ -169,7 +170,8 @@ def test_drawn_loops_are_those_of_range_constexpr(seed) -> None:
     np.testing.assert_array_equal(y, expected)
     assert without_lines(made.__cuda__) == without_lines(other.__cuda__), text
     assert str(made.kernels[0]) == str(other.kernels[0]), text
-    if seed < 2:
+    if seed == 3:
+        needs_nvrtc()
         assert made.__cubin__, "NVRTC compiles it"
 
 
