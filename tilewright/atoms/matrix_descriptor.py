@@ -194,27 +194,39 @@ def matrix_descriptor(
         raise refuse(f"in units of 16 bytes it is {units}, which has more modes")
     steps = [_stride(mode) for mode in (rows, more, columns, further)]
     sizes = [size(mode) for mode in (rows, more, columns, further)]
-    wanted: tuple[tuple[str, int, int | None, int], ...]
-    if major == "K":
-        wanted = (
-            ("rows of 8 step by", steps[0], width, sizes[0]),
-            ("columns step by", steps[2], 1 if swizzled else None, 2),
-            ("pairs of columns step by", steps[3], 2 * steps[2], sizes[3]),
-        )
-        exact = sizes[0] == 8 and sizes[2] == 2 and 2 * sizes[3] == pieces
-        leading, stride = (1, steps[1]) if swizzled else (steps[2], steps[1])
-    else:
-        wanted = (("the contiguous mode steps by", steps[0], 1, sizes[0]), ("k steps by", steps[2], width, sizes[2]))
-        exact = sizes[0] == width and sizes[2] == rows_of_k
-        leading, stride = (steps[1], steps[3]) if swizzled else (steps[3], steps[1])
-    for what, step, expected, extent in wanted:
+    canonical = _k_major if major == "K" else _mn_major
+    leading, stride, rules = canonical(steps, sizes, width, swizzled)
+    for what, step, expected, extent in rules:
         if expected is not None and extent > 1 and step != expected:
             raise refuse(f"{what} {step} units of 16 bytes, not {expected}")
-    if not exact:
+    whole_atom = (8, 2) if major == "K" else (width, rows_of_k)
+    if (sizes[0], sizes[2]) != whole_atom or (major == "K" and 2 * sizes[3] != pieces):
         raise refuse(f"in units of 16 bytes it is {units}")
     if not 0 <= leading <= _FIELD or not 0 <= stride <= _FIELD:
         raise refuse(f"its steps {leading} and {stride} do not fit into 14 bits")
     return MatrixDescriptor(leading, stride, kind, address, format)
+
+
+_Rules = tuple[tuple[str, int, int | None, int], ...]
+"""Steps of a canonical layout: the mode in words, its stride, what that has to be (None: anything), its extent."""
+
+
+def _k_major(steps: list[int], sizes: list[int], width: int, swizzled: bool) -> tuple[int, int, _Rules]:
+    """The leading and the stride field of a tile ((8, rows / 8), (2, pairs)), in units of 16 bytes, and its rules."""
+    rows, more, columns, pairs = steps
+    rules = (
+        ("rows of 8 step by", rows, width, sizes[0]),
+        ("columns step by", columns, 1 if swizzled else None, 2),
+        ("pairs of columns step by", pairs, 2 * columns, sizes[3]),
+    )
+    return 1 if swizzled else columns, more, rules
+
+
+def _mn_major(steps: list[int], sizes: list[int], width: int, swizzled: bool) -> tuple[int, int, _Rules]:
+    """The same of a tile ((width, more), (k of an atom, atoms))."""
+    contiguous, more, k, atoms = steps
+    rules = (("the contiguous mode steps by", contiguous, 1, sizes[0]), ("k steps by", k, width, sizes[2]))
+    return (more, atoms, rules) if swizzled else (atoms, more, rules)
 
 
 def descriptor_layout(partition: Layout, type_: ScalarType) -> Layout:

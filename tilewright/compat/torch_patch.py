@@ -28,6 +28,7 @@ _GETTERS: dict[Any, Callable[[Any], Any]] = {
 }
 _GRAD = torch.Tensor.grad.__get__
 _SET_DATA = torch.Tensor.data.__set__
+_OF_ATTRIBUTES = {_GRAD, _SET_DATA, torch.Tensor.__repr__, torch.Tensor.__format__}
 _INHERITED = object()  # a name that its owner has from a base class
 _NOT_THE_PROGRAM = ("torch", "tilewright", "numpy", "jax")
 
@@ -78,23 +79,29 @@ def _reach(x: torch.Tensor) -> None:
     weakref.finalize(storage, memory.forget, address)
 
 
+def _attribute(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """Attributes and texts of tensors: those of marked ones are as on the GPU."""
+    x = args[0]
+    if func in _GETTERS:
+        return _GETTERS[func](x) if _marked(x) and _asked_by_the_program(3) else func(*args)
+    if func == _GRAD:
+        return _mark(func(*args)) if _marked(x) else func(*args)
+    if func == _SET_DATA:
+        func(*args)
+        return _mark(x) if _marked(args[1]) else _unmarked(x)
+    shown = func(*args, **kwargs)  # the text
+    return _with_device(shown) if _marked(x) and shown.startswith("tensor(") else shown
+
+
 class CudaOnCpu(TorchFunctionMode):
     """Turns "cuda" into "cpu" in the arguments of PyTorch's functions, and marks what would be on the GPU."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
-        if func in _GETTERS:
-            return _GETTERS[func](args[0]) if _marked(args[0]) and _asked_by_the_program() else func(*args)
         if func is torch.device:
             return func(*args, **kwargs)
-        if func == _GRAD:
-            return _mark(func(*args)) if _marked(args[0]) else func(*args)
-        if func == _SET_DATA:
-            func(*args)
-            return _mark(args[0]) if _marked(args[1]) else _unmarked(args[0])
-        if func in (torch.Tensor.__repr__, torch.Tensor.__format__) and _marked(args[0]):
-            shown = func(*args, **kwargs)
-            return _with_device(shown) if shown.startswith("tensor(") else shown
+        if func in _OF_ATTRIBUTES or func in _GETTERS:
+            return _attribute(func, args, kwargs)
         name = getattr(func, "__name__", "")
         if name == "cuda":
             return self.move(args[0], True, args[2:3], kwargs)
@@ -102,19 +109,23 @@ class CudaOnCpu(TorchFunctionMode):
             return self.move(args[0], False, (), kwargs)
         if name == "to":
             return self.to(*args, **kwargs)
-        if name == "data_ptr" and _marked(args[0]) and _asked_by_the_program():
-            _reach(args[0])  # kernels may find the address in memory
-        if name == "pin_memory" or name == "record_stream":
+        if name in ("pin_memory", "record_stream"):
             return args[0]
         if name == "__dlpack__":
             kwargs.pop("stream", None)
             return func(args[0], **kwargs)
-        wanted = kwargs.get("device")
-        to_cuda = is_cuda(wanted)
-        if wanted is not None:
-            kwargs["device"] = _CPU if to_cuda else wanted
+        if name == "data_ptr" and _marked(args[0]) and _asked_by_the_program():
+            _reach(args[0])  # kernels may find the address in memory
+        return self.computed(func, name, args, kwargs)
+
+    def computed(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
+        """Call ``func`` on the CPU. Its result is on the GPU where ``device`` is, by default where an operand is."""
+        device = kwargs.get("device")
+        to_cuda = is_cuda(device)
+        if to_cuda:
+            kwargs["device"] = _CPU
         kwargs.pop("pin_memory", None)
-        on_cuda = to_cuda or wanted is None and _any_marked((*args, *kwargs.values()))
+        on_cuda = to_cuda or device is None and _any_marked((*args, *kwargs.values()))
         args = tuple(_CPU if isinstance(a, torch.device) and a.type == "cuda" else a for a in args)
         if name in ("resize_", "resize_as_") and on_cuda:
             return resize(func, *args, **kwargs)
@@ -127,7 +138,7 @@ class CudaOnCpu(TorchFunctionMode):
         """Call ``func``; while a graph is captured it will be called at each launch of the graph, for the same
         tensors."""
         graph = recording.counts.capture
-        if graph is None or not _asked_by_the_program(3):
+        if graph is None or not _asked_by_the_program(4):
             return func(*args, **kwargs)
         name = getattr(func, "__name__", "")
         if name.endswith("_") and not name.endswith("__"):

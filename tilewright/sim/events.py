@@ -244,27 +244,31 @@ class Events:
             self._set_observers(observers)
 
     def _set_observers(self, observers: list[Observer]) -> None:
+        """Make a method for each event, which calls those of the observers that define it and are not asleep."""
         self.observers = observers
-        self.listened.clear()
         # Those that sleep are the first: RunAgain comes before others get the access.
         defining = [(o, _defined_by(o)) for o in sorted(observers, key=lambda o: not o.asleep)]
+
+        def of(event: str) -> list[Observer]:
+            return [o for o, defined in defining if event in defined]
+
+        self.listened.clear()
         for name in NAMES:
-            methods = [getattr(o, name) for o, defined in defining if name in defined and name not in o.asleep]
+            methods = [getattr(o, name) for o in of(name) if name not in o.asleep]
             if methods:
                 self.listened.add(name)
             setattr(self, name, _calling_all(methods))
-        issues = [o for o, defined in defining if "issue" in defined]
-        self.issued_together = _calling_all([o.issued_together for o in issues if "issue" not in o.asleep])
-        self.each_effect = any(o.each_effect for o, defined in defining if not defined.isdisjoint(("issue", "land")))
+        self.issued_together = _calling_all([o.issued_together for o in of("issue") if "issue" not in o.asleep])
+        self.each_effect = any(o.each_effect for o in [*of("issue"), *of("land")])
         # An access that is known to be inside and aligned need not be spelled out offset by offset, unless an observer
-        # wants that.
-        content = all("pointed" in defined for _, defined in defining if "access" in defined)
-        self.quick = self.pointed if content else None
-        by_pointer = [o for o, defined in defining if "pointed" in defined]
-        self.together = _calling_all([o.pointed_together for o in by_pointer]) if content else None
-        self.each = _calling_all([o.pointed_each for o in by_pointer]) if content else None
-        self.loaded = _calling_all([o.loaded for o in by_pointer if not o.follows_issues])
-        self.loaded_in_order = _calling_all([o.loaded for o in by_pointer if o.follows_issues])
+        # of accesses asks for that.
+        pointed = of("pointed")
+        by_pointer = all(o in pointed for o in of("access"))
+        self.quick = self.pointed if by_pointer else None
+        self.together = _calling_all([o.pointed_together for o in pointed]) if by_pointer else None
+        self.each = _calling_all([o.pointed_each for o in pointed]) if by_pointer else None
+        self.loaded = _calling_all([o.loaded for o in pointed if not o.follows_issues])
+        self.loaded_in_order = _calling_all([o.loaded for o in pointed if o.follows_issues])
 
     def __getattr__(self, name: str) -> Any:  # the methods set above
         raise AttributeError(name)

@@ -42,28 +42,27 @@ class LoopInputs:
 
     def __init__(self, low: Lowering, loop: Op) -> None:
         before, after = loop.regions
-        inside = {value for op in loop.walk() for value in op.results}
-        number = {value: k for k, value in enumerate(before.args)}
-        passed = {value: k for k, value in enumerate(after.args)}
-        owner = {arg: op for op in loop.walk() if op is not loop for region in op.regions for arg in region.args}
+        carried_at = {value: k for k, value in enumerate(before.args)}
+        passed_at = {value: k for k, value in enumerate(after.args)}
+        maker = {value: op for op in loop.walk() for value in op.results}
+        maker |= {arg: op for op in loop.walk() if op is not loop for region in op.regions for arg in region.args}
         self.carried: list[int] = []
         self.slots: list[int] = []
         self.pointers: set[Value] = set()
-        seen: set[Value] = set()
+        visited: set[Value] = set()
         todo = [before.ops[-1].operands[0]]
         while todo:
             value = todo.pop()
-            if value in seen:
+            if value in visited:
                 continue
-            seen.add(value)
-            # A carried value: of this iteration, and what the body hands to the next one.
-            if value in number:
-                self.carried.append(number[value])
-                todo.append(after.ops[-1].operands[number[value]])
-            elif value in passed:
-                todo.append(before.ops[-1].operands[1 + passed[value]])
-            elif value in inside or value in owner:
-                op = value.op or owner[value]
+            visited.add(value)
+            if value in carried_at:  # of this iteration; the body hands on the one of the next iteration
+                self.carried.append(carried_at[value])
+                todo.append(after.ops[-1].operands[carried_at[value]])
+            elif value in passed_at:  # from the condition's region to the body
+                todo.append(before.ops[-1].operands[1 + passed_at[value]])
+            elif value in maker:
+                op = maker[value]
                 todo += op.operands
                 if op.opcode in STATE or (op.opcode == "sreg" and op.attrs["name"] == "clock"):
                     self.slots.append(low.slot(value))

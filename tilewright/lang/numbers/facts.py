@@ -145,23 +145,27 @@ def combine(opcode: str, a: Facts, b: Facts) -> Facts:
 
 
 def _bits(opcode: str, a: Facts, b: Facts, result: Facts) -> int | None:
-    """The possible bits of the result; ``result`` holds what the other rules say of it."""
-    x, y, literal = possible_bits(a), possible_bits(b), b.exact
-    if opcode == "and":
-        return x & y if x is not None and y is not None else x if y is None else y
+    """The mask of the bits that the result may have; None where it may be negative. ``result``: the other facts."""
+    x, y = possible_bits(a), possible_bits(b)
+    if opcode == "and":  # one operand that is not negative suffices
+        return y if x is None else x if y is None else x & y
     if x is None or y is None:
         return None
-    power = literal.bit_length() - 1 if literal and literal > 0 and literal & (literal - 1) == 0 else None
     if opcode in ("or", "xor", "min", "max") or (opcode == "add" and x & y == 0):
         return x | y
-    if opcode in ("div", "floordiv") and power is not None:
-        return x >> power
-    if opcode in ("rem", "floormod") and power is not None:
-        return x & (literal - 1)  # type: ignore[operator]  # an int where known
-    if opcode == "mul" and power is not None:
-        return x << power
-    if opcode in ("shl", "shr") and literal is not None and 0 <= literal < 32:
+    literal = b.exact
+    if literal is None:
+        return possible_bits(result)
+    if opcode in ("shl", "shr") and 0 <= literal < 32:
         return x << literal if opcode == "shl" else x >> literal
+    if literal > 0 and literal & (literal - 1) == 0:  # a power of two
+        log2 = literal.bit_length() - 1
+        if opcode == "mul":
+            return x << log2
+        if opcode in ("div", "floordiv"):
+            return x >> log2
+        if opcode in ("rem", "floormod"):
+            return x & (literal - 1)
     return possible_bits(result)
 
 

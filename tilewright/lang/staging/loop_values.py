@@ -179,20 +179,17 @@ class LoopValues:
         the loop is not carried."""
         self.state.restore()  # what the carried objects held before the loop
         inits = [v for c in self.carried if c.spec for v in c.spec.conform(c.init, c.label)]
-        # A value that every block passes on, or sets to the constant that it began with, stays the initial value: its
-        # uses read that, and the loop does not carry it.
-        kept: list[int] = []
-        replaced: dict[Value, Value] = {}
-        for i, init in enumerate(inits):
-            own, left = [a[i] for a in arguments], [end[2][i] for end in ends]
-            if all(v in own or (isinstance(init, Constant) and same_value(v, init)) for v in left):
-                replaced.update((argument, init) for argument in own)
-            else:
-                kept.append(i)
+        kept = [
+            i
+            for i, init in enumerate(inits)
+            if not _stays(init, [own[i] for own in arguments], [last[i] for _, _, last in ends])
+        ]
+        stays = set(range(len(inits))).difference(kept)
+        replaced = {own[i]: inits[i] for i in stays for own in arguments}
         builder = Builder.current()
-        for block, (end, others, found) in zip(blocks, ends, strict=True):
+        for block, (end, others, last) in zip(blocks, ends, strict=True):
             with builder.inside(block):
-                builder.emit(end, [*others, *(found[i] for i in kept)])
+                builder.emit(end, [*others, *(last[i] for i in kept)])
             block.args = [a for a in block.args if a not in replaced]
             if replaced:
                 for op in block.walk():
@@ -202,6 +199,12 @@ class LoopValues:
         for i, result in zip(kept, loop.results, strict=True):
             result.hint, inits[i] = arguments[0][i].hint, result
         return self.spread(inits)
+
+
+def _stays(init: Value, arguments: Sequence[Value], ends: Sequence[Value]) -> bool:
+    """Whether a carried value stays as it was before the loop: every block passes it on, or gives it the constant with
+    which it began. Its uses then read that value, and the loop does not carry it."""
+    return all(v in arguments or (isinstance(init, Constant) and same_value(v, init)) for v in ends)
 
 
 def _replaced(spec: Spec | None, value: Any, path: str) -> Iterator[str]:
