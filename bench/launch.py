@@ -186,7 +186,10 @@ def new_rows() -> dict[str, Callable[[], Any]]:
     columns, columns8 = torch.rand(1, n, device="cuda"), torch.rand(experts, n, device="cuda")
     whole, scales = drawn(max(rows), n), torch.rand(max(rows), 1, device="cuda")
     whole8, index = whole.to(e4m3), torch.randint(256, (max(rows),), device="cuda", dtype=torch.int32)
-    places, factors = torch.randint(256, (max(rows), 2), device="cuda", dtype=torch.int32), scales.expand(-1, 2)
+    places, factors = (
+        torch.randint(256, (max(rows), 2), device="cuda", dtype=torch.int32),
+        torch.rand(max(rows), 2, device="cuda"),
+    )
     ends = {m: torch.arange(1, experts + 1, device="cuda", dtype=torch.int32) * (m // experts // 8 * 8) for m in rows}
 
     products_by_matmul = sys.modules[matmul.__module__].REPEATED_PRODUCTS

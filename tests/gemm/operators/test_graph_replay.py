@@ -47,6 +47,18 @@ def groups(how: str) -> Case:
     )
 
 
+def gathered(how: str) -> Case:
+    def drawn(draw: Any) -> Tensors:
+        index = torch.randint(0, 40, (ROWS,), generator=draw).int()
+        return {"a": integers(draw, 40, K), "b": integers(draw, EXPERTS, K, N), "index": index, "ends": ends_of(draw)}
+
+    return (
+        drawn,
+        lambda t: grouped_matmul(t["a"], t["b"], t["ends"], rows=t["index"], decomposition=how),
+        lambda t: by_groups(t["a"].double()[t["index"].long()], t["b"].double(), t["ends"]),
+    )
+
+
 def groups_of_k(how: str, step: int) -> Case:
     """At multiples of 8, which TMA can begin at, or between them: one launch of two does the work, as the device
     decides."""
@@ -140,6 +152,7 @@ def prepared_weight(rows: int) -> Case:
 CASES: dict[str, Callable[[], Case]] = {
     "groups": lambda: groups("auto"),
     "groups that share tiles": lambda: groups("stream_k"),
+    "rows by index that share tiles": lambda: gathered("stream_k"),
     "groups of K": lambda: groups_of_k("auto", 8),
     "groups of K at any element": lambda: groups_of_k("auto", 1),
     "groups of K that share tiles": lambda: groups_of_k("stream_k", 8),

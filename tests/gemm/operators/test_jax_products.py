@@ -188,10 +188,6 @@ def test_groups(dtype: Any, form: str, decomposition: str) -> None:
         shapes = (12, 32), (3, 32, 24)
     a, b = (jnp.asarray(integers(i, *shape, dtype=dtype)) for i, shape in enumerate(shapes))
     rows = jnp.asarray(np.array([5, 0, 0, 11, 7, 1, 2, 3, 3, 9, 4], np.int32)) if form == "rows by index" else None
-    if rows is not None and decomposition == "stream_k":
-        with pytest.raises(ArgumentError, match="make whole tiles"):
-            grouped_matmul(a, b, jnp.asarray(ENDS), rows=rows, decomposition=decomposition)
-        return
     expected = in_groups(a, b, ENDS, rows)
     weight = jnp.asarray(integers(7, *expected.shape, dtype=np.float32))
 

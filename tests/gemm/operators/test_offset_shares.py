@@ -11,10 +11,14 @@ from hypothesis import strategies as st
 
 from tests.gemm.operators.test_offsets import FORMS, expected, launches_of, operands
 from tilewright import sim
+from tilewright.cuda import compile as cross_compile
 from tilewright.errors import ArgumentError
-from tilewright.gemm import grouped_matmul
+from tilewright.gemm import grouped_matmul, kernels
+from tilewright.gemm.epilogue.activations import Gated
 from tilewright.gemm.epilogue.functions import Bias
+from tilewright.gemm.family.group_times import GroupTimes
 from tilewright.gemm.kernel.group_table import EXTENT, FIRST, ITERATION, ORIGIN
+from tilewright.gemm.operators import group_launch
 from tilewright.gemm.schedule.group_shares import least_iterations
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
@@ -81,17 +85,51 @@ def test_a_bias_is_added_once() -> None:
     np.testing.assert_array_equal(found, expected(a, b, ends) + bias)
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        ({"decomposition": "split"}, "no decomposition 'split' of groups: it is one of auto, data_parallel, stream_k"),
-        ({"decomposition": "stream_k", "rows": np.zeros(40, np.int32)}, "leave decomposition or rows out"),
-    ],
+@settings(max_examples=6, deadline=None)
+@given(
+    st.tuples(*[st.integers(1, 150)] * 2),
+    st.integers(1, 9),
+    st.lists(st.floats(0, 1), min_size=1, max_size=5),
+    st.sampled_from(["sm_80", "sm_90a", "sm_100a", "sm_120a"]),
+    st.sampled_from([3, 16]),
 )
-def test_refusals(more: dict[str, Any], message: str) -> None:
+def test_rows_by_index(extents: Any, deep: int, cuts: list[float], arch: str, multiprocessors: int) -> None:
+    """A block begins in the middle of a tile's K with rows that it finds by index; a gate sees whole sums."""
+    (rows, there), (k, n) = extents, (64 * deep, 48)
+    a, b = operands("m", len(cuts), (there, k, n), (False, False))
+    index = (np.arange(rows) * 7 % there).astype(np.int32)
+    ends = sorted(int(cut * rows) for cut in cuts)
+    exact, gated = expected(a[index], b, ends), np.zeros((rows, n // 2), np.float32)
+    more: dict[str, Any] = {"rows": index, "decomposition": "stream_k", "out_dtype": np.float32}
+    with sim.options(sms=multiprocessors, arch=arch):
+        np.testing.assert_array_equal(grouped_matmul(a, b, np.array(ends, np.int32), **more), exact)
+        grouped_matmul(a, b, np.array(ends, np.int32), epilogue=Gated("relu", gated, store_preact=False), **more)
+    np.testing.assert_array_equal(gated, np.maximum(exact[:, ::2], 0) * exact[:, 1::2])
+
+
+@pytest.mark.parametrize("gathered", [False, True])
+@pytest.mark.parametrize("name", ["tensorop_bf16", "hopper_bf16"])
+def test_sizes_whose_blocks_share_tiles_do_not_spill(
+    name: str, gathered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch = pytest.importorskip("torch")
+    made: list[Any] = []
+    compiled, entry = group_launch.cute.compile, kernels()[name]
+    entry = entry.for_gathered_rows if gathered else entry
+    monkeypatch.setattr(group_launch, "_COMPILED", {})
+    monkeypatch.setattr(group_launch.cute, "compile", lambda *args: made.append(compiled(*args)) or made[-1])
+    a, b = torch.zeros(64, 64).bfloat16(), torch.zeros(2, 64, 256).bfloat16()
+    ends, rows = torch.tensor([30, 64], dtype=torch.int32), torch.zeros(64, dtype=torch.int32) if gathered else None
+    monkeypatch.setattr(GroupTimes, "fastest_cut", lambda times, *_: max(times.sizes, key=lambda x: x.tile))
+    with sim.options(sizes="gpu", arch="sm_90a"):
+        grouped_matmul(a, b, ends, rows=rows, decomposition="stream_k", kernel=entry)
+    assert all(cross_compile(kernel, "sm_90a").spills == 0 for kernel in made[0].kernels)
+
+
+def test_refusals() -> None:
     a, b = operands("m", 1, (40, 24, 16), (False, False))
-    with pytest.raises(ArgumentError, match=message):
-        grouped_matmul(a, b, np.array([40], np.int32), **more)
+    with pytest.raises(ArgumentError, match="'split' of groups: it is one of auto, data_parallel, stream_k"):
+        grouped_matmul(a, b, np.array([40], np.int32), decomposition="split")
 
 
 def test_pytorch_records_no_decomposition() -> None:

@@ -99,7 +99,7 @@ MISTAKES: list[tuple[str, dict[str, Any], str]] = [
     ("sparse", {"metadata": torch.zeros(2, 4, 128, dtype=torch.int32)}, "metadata of a sparse matrix"),
     ("sparse", {"metadata": torch.zeros(4, 128)}, "metadata of a sparse matrix"),
     ("sparse", {"values": torch.zeros(K // 2).half()}, "the stored elements of a are a matrix"),
-    ("sparse", {"c": torch.ones(M, N).to_sparse()}, ""),
+    ("sparse", {"c": torch.ones(M, N).to_sparse()}, "c"),
     ("sparse", {"c": torch.ones(M, N, dtype=torch.int32)}, "c is Int32"),
     ("groups", {"offsets": torch.tensor([20, 9], dtype=torch.int32)}, "do not fall"),
     ("groups", {"offsets": torch.tensor([9, M + 1], dtype=torch.int32)}, "at most the extent"),

@@ -91,6 +91,11 @@ class MultistageGroups(GroupedFamily):
     def kernel(self, config: Any, gathered: bool = False) -> GroupedGemm:
         return GroupedGemm(config)
 
+    def shares(self, config: Any) -> bool:
+        """A thread with 128 sums has no registers for the addresses of those that blocks exchange."""
+        bM, bN, _ = config.tile
+        return bool(bM * bN * config.acc_dtype.width < 128 * 32 * config.threads)
+
     def layouts(self, entry: KernelEntry, products: Sequence[ProductOperands]) -> Any:
         """Whether accesses are narrow; the operands with the widest accesses to all, whatever the tile."""
         narrow, dtype = any(suited_entry(entry, product) is not entry for product in products), entry.config.a.dtype

@@ -96,7 +96,7 @@ class GatheredHopperGemm(GroupedHopperGemm):
             index = rows.index[cute.min(row, last_m - 1)]
             found[i] = cute.where((row < last_m) & (index >= 0) & (index < rows.count), index, -1)
         inside = cute.make_rmem_tensor(cute.make_layout((1, columns)), Boolean)
-        for k_tile in cutlass.range(one.k_tiles, unroll=1):
+        for k_tile in cutlass.range(one.k_begin, one.k_end, unroll=1):
             begin = k + k_tile * bK
             full = ring.producer_get_barrier(state)
             if warp == 0:

@@ -34,13 +34,11 @@ def check_frameworks(a: Any, b: Any, offsets: Any, rows: Any, out: Any, function
     one_framework({"a": a, "b": b}, {"offsets": offsets, "rows": rows, "out": out, **more})
 
 
-def check_decomposition(decomposition: str, rows: Any) -> None:
+def check_decomposition(decomposition: str) -> None:
     """ArgumentError for one that there is not."""
     if decomposition not in DECOMPOSITIONS:
         known = ", ".join(DECOMPOSITIONS)
         raise ArgumentError(f"there is no decomposition {decomposition!r} of groups: it is one of {known}")
-    if decomposition == "stream_k" and rows is not None:
-        raise ArgumentError("blocks that read rows of a by index make whole tiles: leave decomposition or rows out")
 
 
 def check_rows_form(functions: tuple[Any, ...], rows: Any, a: Any, b: Any) -> None:

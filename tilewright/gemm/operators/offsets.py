@@ -107,8 +107,7 @@ def grouped_matmul(
 
         decomposition: "data_parallel": each tile is one block's; "stream_k": the k tiles of all tiles are dealt out to
             the blocks in even shares, which the device computes from the offsets, and blocks that share a tile add up
-            their sums in a fixed order: for few tiles of long, or very different, K. Not with ``rows``. "auto" is the
-            first.
+            their sums in a fixed order: for few tiles of long, or very different, K. "auto" is the first.
 
     Empty groups cost nothing; with K cut they give zeros. The host does not wait for the device, so a CUDA graph
     can capture the call and replay it with other offsets. PyTorch tensors have gradients, and torch.compile keeps the
@@ -123,7 +122,7 @@ def grouped_matmul(
     >>> grouped_matmul(rows, weights, np.array([2, 2, 5], np.int32))[:, 0].tolist()
     [16.0, 16.0, 48.0, 48.0, 48.0, 0.0]
     """
-    check_decomposition(decomposition, rows)
+    check_decomposition(decomposition)
     tensors: tuple[Any, ...] = a, b, offsets, rows, out
     functions, instead = (), None
     if epilogue is not None:

@@ -187,18 +187,15 @@ def places_of(first: Known, second: Known) -> Places | None:
 
 def launched(call: Any) -> Any:
     """What a call launches and makes, but for its numbers; None where that cannot be launched by numbers alone: blocks
-    share tiles through memory that is bound at length, or the result has more memory than elements."""
-    result = call.result
-    if result is not None and not result.is_whole:
-        return None
-    steps = []
+    share tiles through memory that is bound at length."""
+    result, steps = call.result, []
     for launches, places in call.launches:
         if launches.workspace:
             return None
         for step in launches.bindings[0]:
             slots = tuple([(x.place, x.operand, x.shift, x.number) for x in step.slots])
             steps.append((step.code, places, slots, len(step.values), tuple([x[0] for x in step.exposed])))
-    made = result and (result.stride, result.dtype, result.device)
+    made = result and (result.stride, result.dtype, result.device, result.offset, result.spare)
     checks = tuple([(check.func, operand) for check, operand in call.checks])
     return tuple(steps), made, checks, call.written, call.scratch, call.one, call.apart
 
@@ -247,7 +244,8 @@ def with_numbers(
     result = call.result
     if result is not None:
         result = result.with_shape(tuple([next(exact) for _ in result.shape]))
-        spans = (*spans, (0, result.elements * result.dtype.itemsize))
+        size = result.dtype.itemsize
+        spans = (*spans, (-result.offset * size, (result.elements - result.offset) * size))
     made = []
     for launches, places in call.launches:
         new = RecordedLaunches(launches.device)

@@ -53,15 +53,14 @@ class NewTensor:
     offset: int
 
     @property
-    def is_whole(self) -> bool:
-        """Whether its elements reach from the beginning to the end of the memory."""
-        reach = 1 + sum((n - 1) * d for n, d in zip(self.shape, self.stride, strict=True))
-        return (self.offset, reach) == (0, self.elements)
+    def spare(self) -> int:
+        """Elements of the memory that are not between the first and the last one."""
+        return self.elements - 1 - sum((n - 1) * d for n, d in zip(self.shape, self.stride, strict=True))
 
     def with_shape(self, shape: tuple[int, ...]) -> NewTensor:
-        """One of another shape that :attr:`is_whole`, too."""
+        """One of another shape, with as many spare elements."""
         reach = 1 + sum((n - 1) * d for n, d in zip(shape, self.stride, strict=True))
-        return NewTensor(shape, self.stride, self.dtype, self.device, reach, 0)
+        return NewTensor(shape, self.stride, self.dtype, self.device, reach + self.spare, self.offset)
 
     @cached_property
     def make(self) -> Callable[[], Any]:
@@ -69,7 +68,7 @@ class NewTensor:
         from tilewright.gemm.operators.torch_memory import new_tensors
 
         kind = self.dtype, self.device
-        if self.is_whole:
+        if (self.offset, self.spare) == (0, 0):
             return new_tensors(self.shape, self.stride, *kind)
         make = new_tensors((self.elements,), (1,), *kind)
         return lambda: make().as_strided(self.shape, self.stride, self.offset)
