@@ -98,8 +98,13 @@ def gradients(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     wants_a, wants_b, wants_c, wants_bias = (*needed, False, False)[:4]
     grad_a, grad_b = operand_gradients(grad, a, b, ctx.alpha, wants_a, wants_b)
     grad_c = (grad * ctx.beta).to(ctx.c[1]) if wants_c else None
-    grad_bias = summed(grad, ctx.bias[0]).to(ctx.bias[1]) if wants_bias else None
+    grad_bias = gradient_of_bias(grad, *ctx.bias) if wants_bias else None
     return (grad_a, grad_b, grad_c, grad_bias, None, None, None, None, None)[: len(needed)]
+
+
+def gradient_of_bias(grad: Tensor, shape: torch.Size, dtype: torch.dtype) -> Tensor:
+    """The bias is added to each row."""
+    return summed(grad, shape).to(dtype)
 
 
 def batched(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Tensor, int]:
@@ -148,23 +153,24 @@ class Product(torch.autograd.Function):
 
 
 class PlainProduct(torch.autograd.Function):
-    """:class:`Product` of two operands and nothing else: PyTorch takes some 0.5 us for each argument of both passes.
-    ``options`` are those of :func:`matmul`, from alpha to decomposition."""
+    """:class:`Product` without C: PyTorch takes some 0.5 us for each argument of both passes. ``options`` are those of
+    :func:`matmul`, from alpha to decomposition."""
 
     @staticmethod
-    def forward(ctx: Any, a: Tensor, b: Tensor, options: tuple[Any, ...]) -> Tensor:
-        wants_a, wants_b, _ = ctx.needs_input_grad
-        compile_gradients(a, b, wants_a, wants_b)
-        result: Tensor = multiplied(a, b, None, None, None, options)
+    def forward(ctx: Any, a: Tensor, b: Tensor, bias: Tensor | None, options: tuple[Any, ...]) -> Tensor:
+        wants_a, wants_b, _, _ = ctx.needs_input_grad
+        compile_gradients(a, b, wants_a, wants_b, bias)
+        result: Tensor = multiplied(a, b, None, None, bias, options)
         ctx.save_for_backward(a, b)
-        ctx.alpha = options[0]
+        ctx.alpha, ctx.bias = options[0], None if bias is None else (bias.shape, bias.dtype)
         return result
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
         a, b = ctx.saved_tensors
-        wants_a, wants_b, _ = ctx.needs_input_grad
-        return *operand_gradients(grad, a, b, ctx.alpha, wants_a, wants_b), None
+        wants_a, wants_b, wants_bias, _ = ctx.needs_input_grad
+        grad_a, grad_b = operand_gradients(grad, a, b, ctx.alpha, wants_a, wants_b)
+        return grad_a, grad_b, gradient_of_bias(grad, *ctx.bias) if wants_bias else None, None
 
 
 apply_plain: Callable[..., Tensor] = super(torch.autograd.Function, PlainProduct).apply
@@ -294,9 +300,10 @@ def recorded(
         raise ArgumentError(f"there is no activation {activation!r}; there are {', '.join(ACTIVATIONS)}")
     of_matrices = out is None and activation is None and a.ndim > 1 and b.ndim > 1
     if of_matrices and torch.is_grad_enabled() and is_eager(a, b, c, bias):  # a gradient is why it is recorded
-        if c is None and bias is None:
-            apply = PlainProduct.apply if is_wrapped(a) or is_wrapped(b) else apply_plain
-            return apply(a, b, (alpha, 0.0, None, out_dtype, "ieee", None, "auto"))
+        if c is None:
+            left_behind = is_wrapped(a) or is_wrapped(b) or (bias is not None and is_wrapped(bias))
+            apply = PlainProduct.apply if left_behind else apply_plain
+            return apply(a, b, bias, (alpha, 0.0, None, out_dtype, "ieee", None, "auto"))
         return Product.apply(a, b, c, bias, alpha, beta, None, out_dtype)
     asked = any(x is not None and x.requires_grad for x in (a, b, c, bias)) or is_differentiated()
     graded = torch.is_grad_enabled() and asked
