@@ -195,7 +195,7 @@ class MissingAttributeError(TilewrightError, AttributeError):
 
 
 class MissingImportError(TilewrightError, ModuleNotFoundError):
-    """An import names a module, or a name of a module, that is not there.
+    """An import names a module, or a name of a module, that does not exist.
 
     >>> from tilewright.cute import make_layuot
     Traceback (most recent call last):

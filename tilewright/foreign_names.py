@@ -1,5 +1,5 @@
 """What CUDA C++, Triton, Numba, NumPy and PyTorch call a thing, and what it is called here: for the errors of names
-that are not there."""
+that do not exist here."""
 
 from __future__ import annotations
 

@@ -153,8 +153,8 @@ class BulkLoad(BulkCopy):
 
 @dataclass(frozen=True, repr=False)
 class BulkStore(BulkCopy):
-    """Contiguous bytes from shared to global memory, in a bulk group. ``reduction``: combined with what is there, as
-    elements of ``element``."""
+    """Contiguous bytes from shared to global memory, in a bulk group. ``reduction``: combined with the previous
+    contents, as elements of ``element``."""
 
     reduction: str = ""
     element: ScalarType | None = None

@@ -24,7 +24,7 @@ SHARED = (MemSpace.SMEM,)
 
 
 class Declined:
-    """The blocks that have read that a request of theirs was declined: they must not ask again."""
+    """The blocks that have read that a request was declined: they must not request again."""
 
     def __init__(self) -> None:
         self.blocks: set[int] = set()

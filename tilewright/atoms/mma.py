@@ -50,7 +50,7 @@ class Gather(NamedTuple):
 
 class MatrixIndices(NamedTuple):
     """Precomputed indices of one call into ``32 * registers``: ``a`` makes ``[G, M, K]``, ``b`` ``[G, N, K]``;
-    ``d [G, M, N]``; ``scatter`` makes the registers of D from ``[G, M, N]``, where that is all of them."""
+    ``d [G, M, N]``; ``scatter`` makes the registers of D from ``[G, M, N]``, where these are all of D."""
 
     a: Gather
     b: Gather

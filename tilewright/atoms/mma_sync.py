@@ -207,7 +207,7 @@ class MmaSync(Mma):
 
 
 def check_known(atom: MmaSync) -> MmaSync:
-    """``atom`` if the hardware has it; else a ConstraintError that lists what there is for its types."""
+    """``atom`` if the hardware has it; else a ConstraintError that lists the shapes for its types."""
     from tilewright.atoms.mma_sync_table import MMA_SYNC, SPARSE_MMA_SYNC
 
     known = SPARSE_MMA_SYNC if atom.sparsity > 1 else MMA_SYNC

@@ -114,7 +114,7 @@ def tmem_offset(address: int, value_bits: int) -> int:
 
 
 def tmem_address(address: int, offset: int, value_bits: int) -> int:
-    """The address ``offset`` elements after ``address``. That a column above 511 is not there is not checked here.
+    """The address ``offset`` elements after ``address``. Columns above 511 are not refused here.
 
     >>> hex(tmem_address(0x00060010, lane_stride(8) + 4 * 3 + 2, 8))
     '0x80070013'

@@ -186,7 +186,7 @@ class _Load:
 
 class StoreEngine(Engine):
     def write(self, tensor_map: TensorMap, coordinates: tuple[int, ...], block: Array, reduction: str) -> None:
-        """Write the bytes of a box, combined with what is there."""
+        """Write the bytes of a box, combined with the previous contents."""
         write_box(self.lanes, tensor_map, coordinates, block, reduction)
 
     def inside(self, boxes: list[tuple[int, ...]]) -> None:
@@ -284,7 +284,7 @@ def read_box(lanes: Lanes, tensor_map: TensorMap, coordinates: tuple[int, ...]) 
 
 
 def write_box(lanes: Lanes, tensor_map: TensorMap, coordinates: tuple[int, ...], block: Array, reduction: str) -> None:
-    """Write the part of the box that is in the tensor, combined with what is there.
+    """Write the part of the box that is in the tensor, combined with the previous contents.
 
     A store without a reduction writes whole chunks of 16 bytes: where the contiguous extent ends within one, the rest
     of the chunk is written from the box, too, over whatever is behind the tensor's row (so does an H100; what
@@ -302,7 +302,7 @@ def write_box(lanes: Lanes, tensor_map: TensorMap, coordinates: tuple[int, ...],
 
 
 def combine(tensor_map: TensorMap, target: Array, part: Array, reduction: str) -> None:
-    """Write the bytes ``part`` to ``target``, combined with what is there as elements of the tensor map."""
+    """Write the bytes ``part`` to ``target``, combined with the previous contents as elements of the tensor map."""
     if reduction:
         dtype = tensor_map.element.dtype
         old, new = (np.ascontiguousarray(x).view(dtype) for x in (target, part))

@@ -211,7 +211,7 @@ class MatchAny(Instruction):
 
 
 def _folded(lanes: Lanes, there: Array, mask: Any, fold: np.ufunc, value: Array, idle: Any) -> Array:
-    """``[L]``: for each lane ``value`` (``[W, 32]``) folded over the lanes of its own mask that are there."""
+    """``[L]``: for each lane ``value`` (``[W, 32]``) folded over the active lanes of its own mask."""
     masks = (lanes.spread(mask).astype(np.int64) & 0xFFFFFFFF).reshape(-1, WARP)
     if (np.where(there, masks, 0).max(1) == np.where(there, masks, 0xFFFFFFFF).min(1)).all():
         return np.repeat(fold.reduce(np.where(there, value, idle), axis=1, dtype=value.dtype), WARP)

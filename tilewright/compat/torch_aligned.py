@@ -31,7 +31,7 @@ def resize(function: Callable[..., Any], x: torch.Tensor, *args: Any, **kwargs: 
 
 
 def _has_memory(x: Any) -> bool:
-    """Whether ``x`` is a tensor of numbers; neither one that a compiler traces nor of a form of its own."""
+    """Whether ``x`` is a tensor of numbers; neither traced by a compiler nor of a subclass."""
     return (
         type(x) in (torch.Tensor, torch.nn.Parameter)
         and x.layout is torch.strided

@@ -1,4 +1,4 @@
-"""Instructions by their CuTe names: what there is, how one is found, what it consists of."""
+"""Instructions by their CuTe names: the list, the search, and the parts of one."""
 
 from __future__ import annotations
 

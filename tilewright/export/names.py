@@ -32,7 +32,7 @@ def identifier(name: str) -> str:
 
 
 class Names:
-    """Gives each thing a name that no other has."""
+    """Gives each object a unique name."""
 
     def __init__(self, *taken: str) -> None:
         self.taken = set(taken)

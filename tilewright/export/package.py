@@ -1,7 +1,7 @@
 """The contents of a launcher: the description of the function, from which it is called in Python, and the
 machine code of its kernels. One block of bytes, found again in an object file, an archive, a library or the C source.
 
-``MAGIC``, format number and sizes, a SHA-256 of what follows; then a description in JSON, then the cubins.
+``MAGIC``, format number and sizes, a SHA-256 of the rest; then a description in JSON, then the cubins.
 """
 
 from __future__ import annotations

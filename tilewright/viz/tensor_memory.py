@@ -46,15 +46,15 @@ Where: TypeAlias = Callable[[int, int], "Place | int"]
 """From row and column of an operand to the place in tensor memory, or to the block in whose shared memory it is."""
 
 
-def instruction_of(thing: Any) -> Any:
+def instruction_of(made_of: Any) -> Any:
     """The instruction of an atom, a tiled copy or MMA, or itself.
 
     >>> from tilewright.atoms.tensor_memory_move import TmemLoad
     >>> instruction_of(TmemLoad("32x32b", 8))
     SM100_TMEM_LOAD_32x32b8x
     """
-    found = getattr(thing, "instruction", thing)
-    return thing if callable(found) else found
+    found = getattr(made_of, "instruction", made_of)
+    return made_of if callable(found) else found
 
 
 def tcgen05_figure(mma: Any, tile_mnk: tuple[int, int, int] | None = None) -> Figure:

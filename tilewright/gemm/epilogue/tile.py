@@ -136,7 +136,7 @@ class EpilogueTile:
         return (id(vector), self._mode(kind)) in self.ahead
 
     def _mode(self, kind: int) -> int:
-        """The kernel's mode of what follows the user's rows (0) or columns (1)."""
+        """The kernel's mode that follows the user's rows (0) or columns (1)."""
         return 1 - kind if self.transposed else kind
 
     def _along(self, vector: Any, mode: int) -> Any:

@@ -2,7 +2,7 @@
 
 One instruction of TMA (``tile::gather4``) brings four rows that are not neighbours, each as wide as a stage. The tensor
 map of A has a box of one row, of all rows that there are; each lane of the warp that loads has the numbers of the rows
-that it brings, for a whole output tile. Rows that are not there are out of the tensor map's bounds: zeros.
+that it brings, for a whole output tile. Missing rows are out of the tensor map's bounds: zeros.
 """
 
 from __future__ import annotations

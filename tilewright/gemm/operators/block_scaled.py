@@ -232,7 +232,7 @@ def check_product(A: Elements, B: Elements, scale_a: Any, scale_b: Any) -> Forma
 
 
 def swapped(x: Any) -> Any:
-    """Matrices, transposed; other things as they are."""
+    """Matrices, transposed; anything else as it is."""
     return x.swapaxes(-1, -2) if len(getattr(x, "shape", ())) in (2, 3) else x
 
 

@@ -80,7 +80,7 @@ def blocked_group_scales(scale: Any, offsets: Any) -> Any:
 
 
 def in_order_of_groups(scale: Any, offsets: Any) -> Any:
-    """:func:`blocked_group_scales` of what has been checked."""
+    """:func:`blocked_group_scales` of operands that have been checked."""
     library, (rows, count), groups = namespace(scale), scale.shape, offsets.shape[0]
     kind = {"device": scale.device} if library.__name__ == "torch" else {}
     numbers = library.arange(rows, **kind)

@@ -70,7 +70,7 @@ def gradient_products(a: Tensor, b: Tensor, wants_a: bool, wants_b: bool) -> lis
 def compile_product(
     shape: tuple[int, int, int], a_major: str, b_major: str, dtype: Any, has_bias: bool = False
 ) -> Future[None] | None:
-    """Begin to compile what ``matmul`` would launch for a product on the GPU, if that is not there."""
+    """Begin to compile what ``matmul`` would launch for a product on the GPU, unless it is compiled."""
     name = str(dtype).removeprefix("torch.")
     product = Product(shape, name, name, a_major, b_major, name if has_bias else None)
 

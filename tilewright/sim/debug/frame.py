@@ -88,11 +88,11 @@ class Frame:
         """The number in a variable, of this lane; ``all_lanes``: an array of the warp's 32."""
         self._check_stopped()
         seen = self._variables(None if all_lanes else self.lane)
-        thing = seen.find(name)
-        if hasattr(thing, "linear"):
+        held = seen.find(name)
+        if hasattr(held, "linear"):
             raise ArgumentError(f"{name!r} is a tensor: frame.tensor({name!r})")
         try:
-            found = seen.number(thing)
+            found = seen.number(held)
         except ValueUnavailable as why:
             raise ArgumentError(f"{name!r} cannot be shown: {why}") from None
         if all_lanes:
@@ -104,11 +104,11 @@ class Frame:
         for each mode of its layout. Elements out of the memory's bounds are masked."""
         self._check_stopped()
         seen = self._variables(self.lane)
-        thing = seen.find(name)
-        if not hasattr(thing, "linear"):
+        held = seen.find(name)
+        if not hasattr(held, "linear"):
             raise ArgumentError(f"{name!r} is a number: frame.value({name!r})")
         try:
-            return seen.tensor(thing)
+            return seen.tensor(held)
         except ValueUnavailable as why:
             raise ArgumentError(f"{name!r} cannot be shown: {why}") from None
 
