@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import prod
+from itertools import accumulate
 from typing import Any
 
 from tilewright.gemm.arrays import asks_for_gradient
@@ -105,8 +105,8 @@ class RepeatedProduct(WritesApart):
             count, shape, steps = self.unwritten
             make = new_tensors((count,), (1,), *kind)
             return lambda: make().as_strided(shape, steps)
-        strides = [prod([max(1, extent) for extent in self.shape[i + 1 :]]) for i in range(len(self.shape))]
-        return new_tensors(self.shape, strides, *kind)
+        strides = accumulate(self.shape[:0:-1], lambda step, extent: step * max(1, extent), initial=1)
+        return new_tensors(self.shape, tuple(strides)[::-1], *kind)
 
     @classmethod
     def of(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -16,13 +16,22 @@ def new_tensors(shape: Sequence[int], stride: Sequence[int], dtype: torch.dtype,
     The plain way is ``torch.empty_strided``, 1.5 us of host time. Code of torch.compile allocates by a function without
     PyTorch's dispatcher, which takes 0.5; it knows the current device alone, and modes of the dispatcher do not see it.
     """
-    device = torch.device(device)
+    direct, is_current, device = direct_allocation(device)
     plain = partial(torch.empty_strided, shape, stride, dtype=dtype, device=device)
-    direct = getattr(torch._C._dynamo.guards, f"_empty_strided_{device.type}", None)
     if direct is None:
         return plain
-    short = partial(direct, tuple(shape), tuple(stride), dtype)
-    modes = torch._C._len_torch_dispatch_stack
+    short, modes = partial(direct, tuple(shape), tuple(stride), dtype), torch._C._len_torch_dispatch_stack
+    if is_current is None:
+        return lambda: plain() if modes() else short()
+    return lambda: short() if is_current() and not modes() else plain()
+
+
+@cache
+def direct_allocation(device: Any) -> tuple[Any, Callable[[], bool] | None, torch.device]:
+    """PyTorch's function for memory on a kind of device, if it has one, what says whether ``device`` is the current one
+    (None: it always is), and the device."""
+    device = torch.device(device)
+    direct = getattr(torch._C._dynamo.guards, f"_empty_strided_{device.type}", None)
     if device.type == "cuda" and torch.cuda.device_count() > 1:
-        return lambda: plain() if modes() or torch._C._cuda_getDevice() != device.index else short()
-    return lambda: plain() if modes() else short()
+        return direct, lambda: torch._C._cuda_getDevice() == device.index, device
+    return direct, None, device
