@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import LayoutError, TilewrightError
 from tilewright.layout import (
     Layout,
+    ScaledBasis,
     Swizzle,
     coalesce,
     flatten_to_tuple,
@@ -27,17 +29,28 @@ from tilewright.layout import (
 
 KINDS = {"u8": np.uint8, "f16": np.float16, "f32": np.float32, "i32": np.int32, "f64": np.float64}
 INTERNAL = (cutlass.Uint8, cutlass.Float16, cutlass.Float32, cutlass.Int32, cutlass.Float64, cutlass.Int64)
-OUTSIDE = -(1 << 40)
+OUTSIDE, LARGEST = -(1 << 40), 20_000
+REDUCED: dict[str, dict[str, Any]] = {
+    "f16": {"ADD": np.add, "MIN": np.minimum, "MAX": np.maximum},
+    "f32": {"ADD": np.add},
+    "i32": {"ADD": np.add, "MIN": np.minimum, "MAX": np.maximum, "AND": np.bitwise_and, "XOR": np.bitwise_xor},
+}
+"""By the type of the elements: what TMA combines them by, and the same in NumPy."""
+
+
+class NotCompared(Exception):
+    """The case says nothing: what the copy gives has no meaning that NumPy could have."""
 
 
 class DrawnCopy:
     """One TMA load or store, drawn from ``seed``.
 
     ``shape``, ``stride``, ``tiler`` and ``smem`` describe the copy; ``known`` says which leaves of shape and stride
-    are known while staging, the others are passed to the launch.
+    are known while staging, the others are passed to the launch. With ``ways`` also: loads for two blocks at once, or
+    from an ``origin`` elsewhere, also before the tensor; reductions; rows a swizzle's span apart in shared memory.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, ways: bool = False) -> None:
         self.seed = seed
         r = self.random = random.Random(seed)
         self.kind = r.choice(list(KINDS))
@@ -54,7 +67,25 @@ class DrawnCopy:
             return x == 1 if share == 2 else r.random() >= share
 
         self.known = tuple([tree(known, t) for t in (self.shape, self.stride)])
+        self.blocks, self.reduction, self.origin, self.apart = 1, "", tree(lambda _: 0, self.shape), False
+        if ways:
+            self.draw_way(random.Random(f"way {seed}"))
         self.draw_smem()
+
+    def draw_way(self, r: random.Random) -> None:
+        if self.load:
+            self.blocks = r.choice([1, 2])
+        elif self.kind in REDUCED and r.random() < 0.6:
+            self.reduction, self.internal = r.choice(list(REDUCED[self.kind])), None
+        if r.random() < 0.5:
+            self.origin = tree_of_pairs(lambda n, d: self.draw_begin(r, n, d), self.shape, self.stride)
+        self.apart = r.random() < 0.3
+
+    def draw_begin(self, r: random.Random, extent: int, stride: int) -> int:
+        """Where tiles begin along a mode: along the contiguous one at multiples of 16 bytes, stores not before it."""
+        unit = self.vector if stride == 1 else 1
+        steps = [k * unit for k in ((-3, -2, -1, 1, 2) if self.load else (1, 2))]
+        return r.choice([0, 0, *[x for x in steps if abs(x) < extent]])
 
     def draw_tile(self) -> None:
         r = self.random
@@ -121,6 +152,7 @@ class DrawnCopy:
             stride[k] = step
             step *= row if i == 0 and rows > 1 else self.tile[k]
             step += r.choice([0] * 30 + [1, self.vector])
+            step = max(step, row) if self.apart else step
         if rows > 1:
             shape[order[0]], stride[order[0]] = (row, rows), (1, step)
         elif r.random() < 0.05:
@@ -135,13 +167,16 @@ class DrawnCopy:
             self.in_bytes = base == 4 and self.bytes > 1
 
     def offsets(self) -> Any:
-        """[tile, element] -> offset in the tensor, or OUTSIDE."""
+        """[tile, element] -> offset in the tensor, or OUTSIDE; NotCompared where these are too many."""
         tiles = zipped_divide(make_identity_layout(self.shape), self.tiler)
+        if size(tiles) > LARGEST:
+            raise NotCompared
         ends, strides = flatten_to_tuple(self.shape), flatten_to_tuple(self.stride)
 
         def offset(i: int, t: int) -> int:
             at = coordinates(tiles((i, t)), self.shape)
-            inside = all(c < n for c, n in zip(at, ends, strict=True))
+            at = tuple([c + begin for c, begin in zip(at, flatten_to_tuple(self.origin), strict=True)])
+            inside = all(0 <= c < n for c, n in zip(at, ends, strict=True))
             return sum(c * d for c, d in zip(at, strides, strict=True)) if inside else OUTSIDE
 
         count, elements = size(tiles.shape[1]), size(tiles.shape[0])
@@ -153,10 +188,12 @@ class DrawnCopy:
             offsets = self.offsets()
         except LayoutError as error:
             return f"refused: {error}"
+        except NotCompared:
+            return "skipped"
         inside = offsets > OUTSIDE
         touched = offsets[inside]
         overlap = np.unique(touched).size < touched.size  # of such a store any order is right
-        if offsets.size > 40_000 or (not self.load and overlap):
+        if touched.size == 0 or (not self.load and overlap):
             return "skipped"
         self.begin = 512 + max(0, -int(touched.min())) // 256 * 256 + 256
         offsets = offsets + self.begin
@@ -168,6 +205,10 @@ class DrawnCopy:
         want_memory, want_tiles = memory.copy(), tiles.copy()
         if self.load:
             want_tiles[:] = np.where(inside, memory[np.where(inside, offsets, 0)], 0)
+            tiles, want_tiles = (np.repeat(x, self.blocks, 0) for x in (tiles, want_tiles))
+        elif self.reduction:
+            combined = REDUCED[self.kind][self.reduction](memory[offsets[inside]], tiles[inside])
+            want_memory[offsets[inside]] = combined
         else:
             want_memory[offsets[inside]] = tiles[inside]
         leaves = [(x, k) for t, k in zip((self.shape, self.stride), self.known, strict=True) for x, k in pairs(t, k)]
@@ -178,6 +219,8 @@ class DrawnCopy:
             CopyTiles(self)(from_dlpack(there[0], assumed_align=16), numbers, from_dlpack(there[1], assumed_align=16))
         except TilewrightError as error:
             return f"refused: {type(error).__name__}: {error}"
+        except NotCompared:
+            return "skipped"
         if device != "cpu":
             memory[:], tiles[:] = (x.cpu().numpy() for x in there)
         if not self.load:  # what is behind the end of a row in its last 16 bytes may be written, too
@@ -196,10 +239,10 @@ class DrawnCopy:
         return "exact"
 
     def __str__(self) -> str:
-        way = "load" if self.load else "store"
+        way = f"load for {self.blocks}" if self.load else self.reduction or "store"
         return (
-            f"{self.seed}: {way} {self.kind} {self.shape}:{self.stride} known {self.known}, tiles {self.tiler}, shared "
-            f"memory {self.smem}, internal type {self.internal}"
+            f"{self.seed}: {way} {self.kind} {self.shape}:{self.stride} from {self.origin} on, known {self.known}, "
+            f"tiles {self.tiler}, shared memory {self.smem}, internal type {self.internal}"
         )
 
 
@@ -214,9 +257,12 @@ class CopyTiles:
         case, rest = self.case, iter(numbers)
         shape, stride = (given(t, known, rest) for t, known in zip((case.shape, case.stride), case.known, strict=True))
         tensor = cute.make_tensor(memory.iterator + case.begin, cute.make_layout(shape, stride=stride))
-        op = cpasync.CopyBulkTensorTileG2SOp() if case.load else cpasync.CopyBulkTensorTileS2GOp()
-        made = cpasync.make_tiled_tma_atom(op, tensor, case.smem, case.tiler, internal_type=case.internal)
-        self.kernel(*made, rows).launch(grid=(case.count, 1, 1), block=(32, 1, 1))
+        op, n = operation(case), case.blocks
+        made = cpasync.make_tiled_tma_atom(
+            op, tensor, case.smem, case.tiler, num_multicast=n, internal_type=case.internal
+        )
+        check_origin(case.origin, made[1].layout.stride)
+        self.kernel(*made, rows).launch(grid=(n * case.count, 1, 1), block=(32, 1, 1), cluster=(n, 1, 1))
 
     @cute.kernel
     def kernel(self, atom: cute.CopyAtom, tensor: cute.Tensor, rows: cute.Tensor):
@@ -233,16 +279,29 @@ class CopyTiles:
             cute.arch.mbarrier_init(full, 1)
             cute.arch.mbarrier_init_fence()
         cute.arch.sync_threads()
+        if cutlass.const_expr(case.blocks > 1):
+            cute.arch.cluster_arrive()
+            cute.arch.cluster_wait()
+        if cutlass.const_expr(any(flatten_to_tuple(case.origin))):
+            tensor = cute.domain_offset(case.origin, tensor)
         tiles = cute.zipped_divide(tensor, case.tiler)
         grouped = cute.group_modes(tile, 0, cute.rank(tile))
-        shared, parts = cpasync.tma_partition(atom, 0, cute.make_layout(1), grouped, tiles)
+        rank, n = block % case.blocks, cute.make_layout(case.blocks)
+        shared, parts = cpasync.tma_partition(atom, rank, n, grouped, tiles)
         if cutlass.const_expr(case.load):
             with cute.arch.elect_one():
                 cute.arch.mbarrier_arrive_and_expect_tx(full, case.elements * case.bytes)
-            cute.copy(atom, parts[None, block], shared, tma_bar_ptr=full)
+            part = parts[None, block // case.blocks]
+            if cutlass.const_expr(case.blocks > 1):
+                cute.copy(atom, part, shared, tma_bar_ptr=full, mcast_mask=cutlass.Int16((1 << case.blocks) - 1))
+            else:
+                cute.copy(atom, part, shared, tma_bar_ptr=full)
             cute.arch.mbarrier_wait(full, 0)
             for i in cutlass.range(lane, cute.size(tile), 32):
                 rows[block, i] = tile[i]
+            if cutlass.const_expr(case.blocks > 1):
+                cute.arch.cluster_arrive()
+                cute.arch.cluster_wait()
         else:
             for i in cutlass.range(lane, cute.size(tile), 32):
                 tile[i] = rows[block, i]
@@ -251,6 +310,24 @@ class CopyTiles:
             cute.copy(atom, shared, parts[None, block])
             cute.arch.cp_async_bulk_commit_group()
             cute.arch.cp_async_bulk_wait_group(0)
+
+
+def operation(case: DrawnCopy) -> Any:
+    if case.reduction:
+        return cpasync.CopyReduceBulkTensorTileS2GOp(cute.ReductionOp[case.reduction])
+    if case.blocks > 1:
+        return cpasync.CopyBulkTensorTileG2SMulticastOp()
+    return cpasync.CopyBulkTensorTileG2SOp() if case.load else cpasync.CopyBulkTensorTileS2GOp()
+
+
+def check_origin(origin: Any, strides: Any) -> None:
+    """NotCompared for an origin along modes that share a TMA mode, or have none: what is past the end of one is an
+    element of the other there, as without TMA."""
+    steps = flatten_to_tuple(strides)
+    modes = Counter(step.mode for step in steps if isinstance(step, ScaledBasis))
+    for begin, step in zip(flatten_to_tuple(origin), steps, strict=True):
+        if begin and not (isinstance(step, ScaledBasis) and step.value == 1 and modes[step.mode] == 1):
+            raise NotCompared
 
 
 def given(t: Any, known: Any, numbers: Any) -> Any:
@@ -262,6 +339,12 @@ def given(t: Any, known: Any, numbers: Any) -> Any:
 
 def tree(function: Any, t: Any) -> Any:
     return tuple([tree(function, x) for x in t]) if isinstance(t, tuple) else function(t)
+
+
+def tree_of_pairs(function: Any, t: Any, other: Any) -> Any:
+    if not isinstance(t, tuple):
+        return function(t, other)
+    return tuple([tree_of_pairs(function, x, y) for x, y in zip(t, other, strict=True)])
 
 
 def pairs(t: Any, other: Any) -> Any:

@@ -10,6 +10,7 @@ import argparse
 import collections
 import subprocess
 import sys
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -27,10 +28,10 @@ from tilewright.errors import ArgumentError, ConstraintError, SimulationError
 from tilewright.layout import Swizzle, make_composed_layout, parse
 
 
-def counted(seeds: range) -> collections.Counter[str]:
+def counted(seeds: Iterable[int], ways: bool = False) -> collections.Counter[str]:
     counts: collections.Counter[str] = collections.Counter()
     for seed in seeds:
-        case = DrawnCopy(seed)
+        case = DrawnCopy(seed, ways)
         try:
             found = case.run()
         except Exception as error:
@@ -42,8 +43,14 @@ def counted(seeds: range) -> collections.Counter[str]:
 
 def test_drawn_copies_are_exact_or_refused() -> None:
     """Few: :mod:`tests.hopper.test_plans` draws the plans alone."""
-    counts = counted(range(30))
-    assert counts["exact"] >= 6  # the draw is not all refusals
+    assert counted(range(30))["exact"] >= 6  # the draw is not all refusals
+
+
+def test_drawn_copies_in_other_ways() -> None:
+    """Loads for two blocks and reductions, from another origin, also before the tensor, by rows that a swizzle's span
+    separates: seeds that are exact."""
+    seeds = [7, 20, 84, 103, 134, 157, 174, 175, 202, 211, 277]
+    assert counted(seeds, ways=True) == {"exact": len(seeds)}
 
 
 @pytest.mark.parametrize("seed", [71, 144, 173, 233, 290, 5058, 100352])
@@ -141,7 +148,7 @@ def test_refusals(text: str, shape: Any, stride: Any, tile: Any, smem: Any, opti
 
 
 def verdict(seed: int, device: str) -> str:
-    case = DrawnCopy(seed)
+    case = DrawnCopy(seed, ways=True)
     try:
         found = case.run(device)
     except Exception as error:

@@ -175,6 +175,23 @@ def test_reductions(kind: str, name: str, machine: str) -> None:
     np.testing.assert_array_equal(arrays.back(0).astype(want.dtype), want)
 
 
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize(
+    ("kind", "name", "extent", "changed"), [("i32", "add", 5, 8), ("f16", "min", 9, 16), ("i64", "max", 3, 4)]
+)
+def test_reductions_combine_whole_chunks_of_16_bytes(
+    kind: str, name: str, extent: int, changed: int, machine: str
+) -> None:
+    """Also what is behind the end of a row within its last one; the next one is left alone."""
+    out, given = numbers((6, 24), kind), numbers((1, 8 * 16), kind)
+    want, tile = out.copy(), given.reshape(16, 8).T
+    want[:, :changed] = REDUCTIONS[name](want, np.pad(tile[:6], ((0, 0), (0, 8))))[:, :changed]
+    arrays = Arrays(machine, out, given)
+    op = cpasync.CopyReduceBulkTensorTileS2GOp(cute.ReductionOp[name.upper()])
+    Reduce((8, 16), op)(*arrays.tensors(), (6, extent))
+    np.testing.assert_array_equal(arrays.back(0), want)
+
+
 @pytest.mark.parametrize("name", ["inc", "dec"])
 def test_increments_wrap(name: str) -> None:
     out = np.array([[0, 1, 3, 4, 5, 9, 10, 11]], np.uint32)

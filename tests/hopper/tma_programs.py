@@ -91,7 +91,10 @@ class Reduce:
         self.smem_layout = cute.make_layout(tile, stride=(tile[1], 1))
 
     @cute.jit
-    def __call__(self, out: cute.Tensor, given: cute.Tensor):
+    def __call__(self, out: cute.Tensor, given: cute.Tensor, shape: cutlass.Constexpr = None):
+        """``shape``: of the part of ``out`` that the tensor map describes."""
+        if cutlass.const_expr(shape is not None):
+            out = cute.make_tensor(out.iterator, cute.make_layout(shape, stride=out.stride))
         atom, tensor = cpasync.make_tiled_tma_atom(self.op, out, self.smem_layout, self.tile)
         self.kernel(atom, tensor, given).launch(grid=(given.shape[0], 1, 1), block=(32, 1, 1))
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 POISON = 0xCD
 STORED_BITS = 128
-"""What a store writes at least, and a multiple of it."""
+"""What a store or a reduction writes at least, and a multiple of it."""
 READS, WRITES = "cp.async.bulk.read", "cp.async.bulk"  # the two agents that a bulk group waits for
 
 
@@ -286,17 +286,15 @@ def read_box(lanes: Lanes, tensor_map: TensorMap, coordinates: tuple[int, ...]) 
 def write_box(lanes: Lanes, tensor_map: TensorMap, coordinates: tuple[int, ...], block: Array, reduction: str) -> None:
     """Write the part of the box that is in the tensor, combined with the previous contents.
 
-    A store without a reduction writes whole chunks of 16 bytes: where the contiguous extent ends within one, the rest
-    of the chunk is written from the box, too, over whatever is behind the tensor's row (so does an H100; what
-    reductions do is not known).
+    Stores write whole chunks of 16 bytes, and reductions combine whole ones: where the contiguous extent ends within
+    one, the rest of the chunk comes from the box, too, over whatever is behind the tensor's row (so does an H200).
     """
     inside = _inside(tensor_map, coordinates)
     if inside is None:
         return
     start, count = inside
-    if not reduction:
-        chunk = max(1, STORED_BITS // tensor_map.element.width)
-        count[0] = min(-(-count[0] // chunk) * chunk, tensor_map.box[0] - start[0])
+    chunk = max(1, STORED_BITS // tensor_map.element.width)
+    count[0] = min(-(-count[0] // chunk) * chunk, tensor_map.box[0] - start[0])
     target = _view(lanes, tensor_map, coordinates, start, count, writes=True)
     combine(tensor_map, target, _part(tensor_map, block, start, count), reduction)
 

@@ -281,8 +281,9 @@ class AddressSpace:
             raise Fault(
                 f"{'store' if writes else 'load'} of {byte_count(reach)} at address {address:#x}, which are in no "
                 "array that this launch knows",
-                fix="the tensor map describes more than its array has: check the tensor's layout; a store by TMA "
-                "writes whole chunks of 16 bytes, for which there must be room behind a row that ends within one; "
+                fix="the tensor map describes more than its array has: check the tensor's layout; a store or a "
+                "reduction by TMA writes whole chunks of 16 bytes, for which there must be room behind a row that ends "
+                "within one; "
                 "arrays that only device code names are made known with tilewright.sim.expose(array)",
             )
         if writes and buffer.read_only:
