@@ -41,39 +41,67 @@ def emit_mma(atom: Tcgen05Mma, out: Emitter, op: Op) -> None:
 def mma_helper(atom: Tcgen05Mma | DescribedMma, out: Emitter) -> str:
     """The name of the device function that issues one instruction. Its arguments are those of :class:`.DescribedMma`,
     but that ``accumulate`` is the last."""
-    shared, further = atom.reads_shared("A"), atom.further
-    scale_d = int(getattr(atom, "scale_d", 0))  # only those whose descriptors are numbers have one
-    form = atom.form
-    ends = [atom.kind, *["ws"] * form.weight_stationary, *["sp"] * form.sparse, atom.source.lower()]
-    ends += ["pair"] * (atom.ctas == 2)
-    rest = atom.mnemonic().removeprefix(form.mnemonic)
-    ends += [f"{part[-2:].lower()}" for part in [rest.partition(".collector")[0]] if part]
-    ends += [part.replace("::", "_") for part in [rest.partition(".collector::")[2]] if part]
-    ends += ["masked"] * ("zero columns" in further) + ["lanes"] * ("lanes 0" in further)
-    ends += [f"scaled_{scale_d}"] * bool(scale_d)
-    name = "_".join(["tcgen05_mma", *ends])
-    a_type, constraint, slot = ("uint64_t", "l", "%1") if shared else ("uint32_t", "r", "[%1]")
-    slots = {x: f"%{5 + i}" for i, x in enumerate(further)}
-    metadata = f", [{slots['E']}]" if "E" in slots else ""
-    scales = f", [{slots['SFA']}], [{slots['SFB']}]" if "SFA" in slots else ""
-    mask = f", {slots['zero columns']}" if "zero columns" in slots else ""
-    words = [x for x in further if x.startswith("lanes")]
-    alone = f", {{{', '.join(slots[x] for x in words)}}}" if words else ""
-    mask += f", {scale_d}" if scale_d else ""
-    names = {"E": "metadata", "SFA": "sfa", "SFB": "sfb", "zero columns": "zero_columns"}
-    names |= {x: x.replace(" ", "_") for x in words}
-    types = {x: ("uint64_t", "l") if x == "zero columns" else ("uint32_t", "r") for x in further}
-    parameters = "".join(f"{types[x][0]} {names[x]}, " for x in further)
-    bound = "".join(f', "{types[x][1]}"({names[x]})' for x in further)
+    name = _helper_name(atom)
+    a_type, a_constraint = _IN_SHARED if atom.reads_shared("A") else _WORD
+    kinds = {x: _IN_SHARED if x == "zero columns" else _WORD for x in atom.further}
+    names = {x: _PARAMETERS.get(x, x.replace(" ", "_")) for x in atom.further}
+    parameters = "".join(f"{kinds[x][0]} {names[x]}, " for x in atom.further)
+    inputs = "".join(f', "{kinds[x][1]}"({names[x]})' for x in atom.further)
     return out.helper(
         name,
         f"__device__ __forceinline__ void {name}(uint32_t d, {a_type} a, uint64_t b, uint32_t descriptor, "
         f"{parameters}uint32_t accumulate) {{\n"
         '  asm volatile("{ .reg .pred p; setp.ne.b32 p, %4, 0;\\n"\n'
-        f'               "{atom.mnemonic()} [%0], {slot}, %2{metadata}, %3{scales}{alone}, p{mask}; }}"\n'
-        f'               :: "r"(d), "{constraint}"(a), "l"(b), "r"(descriptor), "r"(accumulate){bound} : "memory");\n'
+        f'               "{atom.mnemonic()} {", ".join(_ptx_operands(atom))}; }}"\n'
+        f'               :: "r"(d), "{a_constraint}"(a), "l"(b), "r"(descriptor), "r"(accumulate){inputs} '
+        ': "memory");\n'
         "}\n",
     )
+
+
+_IN_SHARED, _WORD = ("uint64_t", "l"), ("uint32_t", "r")
+"""Type and constraint of a matrix descriptor, and of an address of tensor memory or a register."""
+_PARAMETERS = {"E": "metadata", "SFA": "sfa", "SFB": "sfb"}
+
+
+def _ptx_operands(atom: Tcgen05Mma | DescribedMma) -> list[str]:
+    """``[d], a, b, [metadata], idesc, [scale A], [scale B], {disabled lanes}, enable input d``, then the mask of
+    columns that are zero or the scale of d. ``a`` is a descriptor, or in brackets an address of tensor memory."""
+    registers = {x: f"%{5 + i}" for i, x in enumerate(atom.further)}
+    operands = ["[%0]", "%1" if atom.reads_shared("A") else "[%1]", "%2"]
+    if "E" in registers:
+        operands.append(f"[{registers['E']}]")
+    operands.append("%3")
+    operands += [f"[{registers[x]}]" for x in ("SFA", "SFB") if x in registers]
+    disabled_lanes = [register for x, register in registers.items() if x.startswith("lanes")]
+    if disabled_lanes:
+        operands.append(f"{{{', '.join(disabled_lanes)}}}")
+    operands.append("p")
+    if "zero columns" in registers:
+        operands.append(registers["zero columns"])
+    if scale_d := _scale_d(atom):
+        operands.append(str(scale_d))
+    return operands
+
+
+def _helper_name(atom: Tcgen05Mma | DescribedMma) -> str:
+    """One name for each text."""
+    qualifiers, _, collector = atom.mnemonic().removeprefix(atom.form.mnemonic).partition(".collector::")
+    parts = ["tcgen05_mma", atom.kind, *["ws"] * atom.form.weight_stationary, *["sp"] * atom.form.sparse]
+    parts += [atom.source.lower(), *["pair"] * (atom.ctas == 2)]
+    if qualifiers:
+        parts.append(qualifiers[-2:].lower())
+    if collector:
+        parts.append(collector.replace("::", "_"))
+    parts += ["masked"] * ("zero columns" in atom.further) + ["lanes"] * ("lanes 0" in atom.further)
+    if scale_d := _scale_d(atom):
+        parts.append(f"scaled_{scale_d}")
+    return "_".join(parts)
+
+
+def _scale_d(atom: Tcgen05Mma | DescribedMma) -> int:
+    """The exponent of the scale of D; only instructions whose descriptors are numbers have one."""
+    return int(getattr(atom, "scale_d", 0))
 
 
 def _moved(out: Emitter, address: Value, elements: int, width: int) -> str:
