@@ -59,6 +59,46 @@ def test_wrong_coordinates_are_refused(run, refused, coord, match):
     refused(match, lambda: run(body, floats(8, 8)), "return x[coord]")
 
 
+def test_slices_outside_of_their_tensor(run, refused):
+    """An access would reach the next row, stage or tensor. A slice that is only made is none."""
+
+    @cute.kernel
+    def row(x: cute.Tensor):
+        tile = cute.local_tile(x, (2, 4), (0, 0))
+        x[0, None].store(tile[2, None].load())
+
+    @cute.kernel
+    def stage(x: cute.Tensor):
+        stages = cutlass.utils.SmemAllocator().allocate_tensor(cutlass.Float32, cute.make_layout((4, 2)))
+        cute.autovec_copy(x[0, None], stages[None, 2])
+
+    @cute.kernel
+    def number(x: cute.Tensor):
+        x[0, 0] = x.load()[5, 0]
+
+    @cute.kernel
+    def unused(x: cute.Tensor):
+        tiles = cute.zipped_divide(x, (2, 4))
+        for k in cutlass.range_constexpr(2):
+            following = tiles[(None, None), (k + 1, 0)]
+            if cutlass.const_expr(k == 0):
+                following.fill(7.0)
+
+    x = from_dlpack(np.ones((4, 4), np.float32))
+    refused(r"\(2,_\) is outside", lambda: run(row, x), "store(tile[2, None].load())")
+    refused(r"\(_,2\) is outside", lambda: run(stage, x), "stages[None, 2])")
+    refused(r"\(5,0\) is outside the shape \(4,4\)", lambda: run(number, x), "x.load()[5, 0]")
+    np.testing.assert_array_equal(run(unused, x).numpy(), [[1] * 4] * 2 + [[7] * 4] * 2)
+
+
+@pytest.mark.parametrize("index", [16, -1, (4, 0), (0, 4), (4, None)])
+def test_elements_of_the_host_outside_of_their_tensor(refused, index):
+    x = from_dlpack(np.zeros((4, 4), np.float32))
+    refused("is outside", lambda: x[index])
+    refused("is outside", lambda: x.__setitem__(index, 1.0))
+    assert not x.numpy().any()
+
+
 @pytest.mark.parametrize("value", ["hello", None, [1.0]])
 def test_values_that_are_no_numbers(run, refused, value):
     @cute.kernel

@@ -10,7 +10,7 @@ import ctypes
 import weakref
 from typing import Any
 
-from tilewright.errors import ArgumentError, StagingError
+from tilewright.errors import ArgumentError, ConstraintError, StagingError
 from tilewright.ir.builder import Builder
 from tilewright.ir.runtime import DevicePointer
 from tilewright.ir.types import MemSpace
@@ -18,11 +18,12 @@ from tilewright.lang.arguments.arrays import Array, array_of
 from tilewright.lang.numbers.facts import EXTENT_BOUND, Facts
 from tilewright.lang.numbers.numeric import Int32, Int64, Integer, is_number, unwrap
 from tilewright.lang.tensors.access import need_no_fraction
+from tilewright.lang.tensors.bounds import inside
 from tilewright.lang.tensors.host_pointer import HostPointer
 from tilewright.lang.tensors.leaves import dynamic_leaves
 from tilewright.lang.tensors.packed import group
 from tilewright.lang.tensors.pointer import element_bytes, is_packed
-from tilewright.lang.tensors.tensor import Tensor
+from tilewright.lang.tensors.tensor import Tensor, coordinate, unwrap_tree
 from tilewright.layout.layout import Layout
 from tilewright.layout.modes import crd2idx, idx2crd, slice_and_offset
 from tilewright.layout.text import format_tree
@@ -297,12 +298,14 @@ class HostTensor(Tensor):
             )
 
     def _numpy_index(self, coord: Any) -> tuple[int, ...]:
+        coord, shape = unwrap_tree(coordinate(coord)), _known(self.linear.shape)
+        if not inside(coord, shape):
+            raise ConstraintError(f"the coordinate {format_tree(coord)} is outside {self!r}")
         flat = isinstance(coord, tuple) and not any(isinstance(mode, tuple) for mode in coord)
         if flat and len(coord) == len(self.array.shape):
             return coord
         if not self.array.shape:
             return ()
-        shape = _known(self.linear.shape)
         return flatten_to_tuple(idx2crd(crd2idx(coord, shape), shape))
 
     # -- passing -------------------------------------------------------------------------------------------------

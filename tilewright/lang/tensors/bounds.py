@@ -22,6 +22,14 @@ def note(op: Op, coord: Any, layout: Any) -> None:
             op.attrs[WITHIN] = pairs
 
 
+def inside(coord: Any, shape: Any) -> bool:
+    """False where a static index is provably outside its static extent."""
+    if isinstance(coord, tuple):
+        return not isinstance(shape, tuple) or all(map(inside, coord, shape))
+    extent = product(shape)
+    return not isinstance(coord, int) or not isinstance(extent, int) or 0 <= coord < extent
+
+
 def _pairs(coord: Any, shape: Any) -> list[tuple[int | Value, int | Value]]:
     coord = unwrap(coord)
     if isinstance(coord, tuple):

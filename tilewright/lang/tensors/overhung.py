@@ -1,13 +1,17 @@
-"""Pointers into parts of a shared-memory tensor that may be beyond its end."""
+"""Pointers into parts that may be beyond the end of the tensor that they were cut from."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from tilewright.errors import ConstraintError
+from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
+from tilewright.lang.tensors.bounds import inside
 from tilewright.lang.tensors.pointer import Pointer
+from tilewright.lang.tensors.registers import Registers
 from tilewright.lang.tensors.tensor import Tensor
+from tilewright.layout.text import format_tree
 
 
 class OverhungPointer(Pointer):
@@ -45,3 +49,15 @@ def guarded(tensor: Any) -> Any:
     """``tensor`` for an access whose predicates keep it inside the tensor that it was cut from."""
     pointer = tensor.engine
     return Tensor(pointer.plain(), tensor.linear) if isinstance(pointer, OverhungPointer) else tensor
+
+
+def slice_at(part: Tensor, coord: Any, tensor: Tensor) -> Tensor:
+    """``part``, the slice of ``tensor`` at ``coord``. Where that is provably outside of the tensor, an access without
+    predicates is an error: it would reach other memory, as another stage's or another tensor's. The slice alone is
+    none: programs make the next tile's before they ask whether there is one."""
+    if type(part.engine) is Registers or part.is_coordinate or inside(coord, tensor.shape):
+        return part
+    wrong = f"the coordinate {format_tree(coord)} is outside {tensor}"
+    if not Builder.active() or type(part.engine) is not Pointer:
+        raise ConstraintError(wrong)
+    return Tensor(OverhungPointer.of(part.engine, wrong), part.linear)

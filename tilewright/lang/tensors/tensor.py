@@ -33,7 +33,7 @@ from tilewright.layout.layout import Layout, has_scaled_basis, has_underscore
 from tilewright.layout.modes import cosize, slice_, slice_and_offset, zeros_for_none
 from tilewright.layout.swizzle import Swizzle
 from tilewright.layout.text import format_tree
-from tilewright.layout.tuples import is_static, product
+from tilewright.layout.tuples import is_static
 
 
 class TensorType(NamedTuple):
@@ -189,7 +189,9 @@ class Tensor(Drawable):
     def __getitem__(self, coord: Any, *, loc: Any = None, ip: Any = None) -> Any:
         coord = self._coordinate(coord)
         if has_underscore(coord):
-            return self._slice(coord)
+            from tilewright.lang.tensors.overhung import slice_at
+
+            return slice_at(self._slice(coord), unwrap_tree(coord), self)
         if self.is_coordinate:
             return add_coords(self.engine, self.linear(coord))
         if wrong := _outside(unwrap_tree(coord), self):
@@ -210,7 +212,7 @@ class Tensor(Drawable):
         return wrap(found)
 
     def _coordinate(self, coord: Any) -> Any:
-        coord, modes = _tree(coord), self.shape
+        coord, modes = coordinate(coord), self.shape
         modes = len(modes) if isinstance(modes, tuple) else 1
         if type(coord) is tuple and len(coord) == 3 != modes and all(isinstance(c, Int32) for c in coord):
             raise ConstraintError(
@@ -222,7 +224,7 @@ class Tensor(Drawable):
     def __setitem__(self, coord: Any, value: Any, loc: Any = None, ip: Any = None) -> None:
         coord = self._coordinate(coord)
         if has_underscore(coord):
-            part = self._slice(coord)
+            part = self[coord]
             return part.store(value) if isinstance(value, TensorSSA) else part.fill(value)
         self._need_elements("assignment")
         if isinstance(value, outside.UndefinedElement):
@@ -441,11 +443,12 @@ def _only(coord: Any, dynamic: bool) -> Any:
     return coord if coord is None or isinstance(coord, Integer) == dynamic else 0
 
 
-def _tree(coord: Any) -> Any:
+def coordinate(coord: Any) -> Any:
+    """``coord`` in tuples of ints, integers of the language and None, whatever it was written in."""
     if isinstance(coord, list):
         coord = tuple(coord)
     if isinstance(coord, tuple):
-        return tuple([_tree(c) for c in coord])
+        return tuple([coordinate(c) for c in coord])
     if isinstance(coord, slice):
         if coord == slice(None):
             return None
@@ -468,17 +471,9 @@ def _tree(coord: Any) -> Any:
 
 def _outside(coord: Any, tensor: Tensor) -> str:
     """The error in a static coordinate, empty if none: at once, so that the error names the line."""
-    if isinstance(tensor.linear, Layout) and not _inside(coord, tensor.linear.shape):
+    if isinstance(tensor.linear, Layout) and not bounds.inside(coord, tensor.linear.shape):
         return f"the coordinate {format_tree(coord)} is outside {tensor}"
     return ""
-
-
-def _inside(coord: Any, shape: Any) -> bool:
-    """False where a static index is provably outside its static extent."""
-    if isinstance(coord, tuple):
-        return not isinstance(shape, tuple) or all(map(_inside, coord, shape))
-    extent = product(shape)
-    return not isinstance(coord, int) or not isinstance(extent, int) or 0 <= coord < extent
 
 
 _WIDE = 1 << 31

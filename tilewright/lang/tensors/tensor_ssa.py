@@ -28,6 +28,7 @@ from tilewright.lang.numbers.numeric import (
     unwrap,
     wrap,
 )
+from tilewright.lang.tensors.bounds import inside
 from tilewright.lang.tensors.tensor_reduction import ReductionOp as ReductionOp
 from tilewright.lang.tensors.tensor_reduction import as_vector, first_operand, neutral, reduction_kind
 from tilewright.lang.tensors.tensor_shapes import broadcast_picks, broadcast_shape, joined, reduction_groups, rescaled
@@ -100,6 +101,8 @@ class TensorSSA:
 
         layout = Layout(self.shape)
         coord = tuple(map(unwrap, coord)) if isinstance(coord, (tuple, list)) else unwrap(coord)
+        if not inside(coord, self.shape):
+            raise ConstraintError(f"the coordinate {format_tree(coord)} is outside the shape {format_tree(self.shape)}")
         if has_underscore(coord):
             part, offset = slice_and_offset(coord, layout)
             offset, picks = unwrap(offset), [part(i) for i in range(product(part.shape))]
