@@ -69,7 +69,7 @@ def test_launches_are_kept_and_exact(stack: str, transposed: bool, plain_product
 
 
 def summed(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    return a, b[0], whole(2, 5, 6)  # B's gradients of both stacks are added up
+    return a[0].clone(), b, whole(2, 5, 6)  # A's gradients of both stacks are added up
 
 
 def spread(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -103,13 +103,14 @@ def test_what_changed_since_the_forward_pass_is_seen(plain_products: list[Any]) 
     result.backward(grad)
     assert torch.equal(b.grad, 2 * before.mT @ grad) and torch.equal(a.grad, 2 * grad @ b.detach().mT)
     step(a, b, grad, alpha=3.0)
-    b.requires_grad_(False)
-    a.grad = None
-    matmul(a, b, alpha=2.0).backward(grad)
-    assert torch.equal(a.grad, 2 * grad @ b.mT)
-    assert len(gradients.KEPT) == 4
+    for x, other in ((a, b), (b, a)):
+        x.requires_grad_(True).grad = None
+        other.requires_grad_(False).grad = None
+        matmul(a, b, alpha=2.0).backward(grad)
+        assert torch.equal(x.grad, 2 * (grad @ b.mT if x is a else a.mT @ grad)) and other.grad is None
+    assert len(gradients.KEPT) == 5
     result = matmul(a, b, alpha=2.0)
-    b.untyped_storage().resize_(0)
+    a.untyped_storage().resize_(0)
     with pytest.raises(RuntimeError, match="storage of size 0"):  # PyTorch's, of the plain way
         result.backward(grad)
 
