@@ -45,24 +45,35 @@ def cast(a: Expr, source: ScalarType, to: ScalarType) -> Expr:
     """``a`` converted from ``source`` to ``to``."""
     if to == BOOL:
         return infix("!=", as_float(a), literal(F32, 0.0)) if source.has_struct else infix("!=", a, literal(source, 0))
-    if source.is_float and to.width > 64:
-        return call(f"tw::wide<{to.cuda}>", as_float(a) if source.has_struct else a)
     if source.width > 64 and to.is_float and to != F64:  # through f64, as the table has it
         return cast(call("double", a), F64, to)
-    if to.has_struct and to.is_integer and not source.is_float:  # integers wrap
-        return call(f"tw::low_bits<{to.cuda}>", call("int", a) if source.has_struct else a)
-    if source.has_struct and source.is_integer and to.is_integer:
-        return call(to.cuda, call("int", a))
+    if to.is_integer:
+        return _cast_to_integer(a, source, to)
     if to.has_struct:
-        wide = a if source in (F32, TF32, F64) else as_float(a)
-        return call(f"tw::to<{to.cuda}>", wide)
-    if source.is_float and to.is_integer and to.width < 32:  # the machine converts to 32 bits; the rest would wrap
-        return call(f"tw::whole<{to.cuda}>", as_float(a) if source.has_struct else a)
+        return call(f"tw::to<{to.cuda}>", a if source in (F32, TF32, F64) else as_float(a))
     if source.has_struct:
         return as_float(a) if to in (F32, TF32) else call(to.cuda, as_float(a))
     if to == TF32 and source != TF32:
         return call("tw::to_tf32", a if source == F32 else as_float(a))
-    if source.is_integer and to.is_integer and to.width < source.width:
+    return a if source.cuda == to.cuda else call(to.cuda, a)
+
+
+def _cast_to_integer(a: Expr, source: ScalarType, to: ScalarType) -> Expr:
+    """Floats are rounded towards zero, integers wrap."""
+    if source.is_float:
+        number = as_float(a) if source.has_struct else a
+        if to.width > 64:
+            return call(f"tw::wide<{to.cuda}>", number)
+        if to.has_struct:
+            return call(f"tw::to<{to.cuda}>", a if source in (F32, TF32, F64) else as_float(a))
+        if to.width < 32:  # the machine converts to 32 bits; the rest would wrap
+            return call(f"tw::whole<{to.cuda}>", number)
+        return a if source.cuda == to.cuda else call(to.cuda, number)
+    if to.has_struct:
+        return call(f"tw::low_bits<{to.cuda}>", call("int", a) if source.has_struct else a)
+    if source.has_struct:
+        return call(to.cuda, call("int", a))
+    if to.width < source.width:
         return narrowed(a, to)
     return a if source.cuda == to.cuda else call(to.cuda, a)
 

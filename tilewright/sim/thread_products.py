@@ -143,19 +143,16 @@ class ThreadProducts:
             for value, ops in uses.items()
             if id(ops[0]) not in elsewhere and (each := _loaded_at_once(value, ops, bases))
         }
+        products = {value: [op for op in ops if _is_fma(op)] for value, ops in uses.items()}
         sums = {value for value, ops in uses.items() if _are_sums(value, ops, nodes)}
-        while True:  # a fragment is kept so if all products of it are; then the others of these products may be
-            kept = {v: n for v, n in loaded.items() if all(_fits(op, loaded, sums) for op in uses[v] if _is_fma(op))}
-            if len(kept) == len(loaded):
-                break
-            loaded = kept
+        loaded = _of_fitting_products(loaded, products, sums)
         self.operands = {v: Operand(slot(v), fresh(MASK), each) for v, each in loaded.items()}
         self.sums = {
             value: Sums(slot(value), fresh(FRAG), fresh(MASK))
             for value in uses
-            if value in sums and any(_fits(op, loaded, sums) for op in uses[value] if _is_fma(op))
+            if value in sums and any(_fits(op, loaded, sums) for op in products[value])
         }
-        self.done: set[int] = set()  # the products, by id, that know of it
+        self.done: set[int] = set()  # the ids of the products that are done so
         for node in nodes:
             for at, op in enumerate(node.ops):
                 if op.opcode == "frag.alloc" and op.result in self.operands:
@@ -253,6 +250,18 @@ def _is_cp_async(op: Op) -> bool:
     return op.opcode == "call" and isinstance(op.attrs["atom"], (CpAsync, CpAsyncCommit))
 
 
+def _of_fitting_products(
+    loaded: dict[Value, int], products: dict[Value, list[Op]], sums: set[Value]
+) -> dict[Value, int]:
+    """The fragments all of whose products fit. One that is left out may make products of another one unfit, which is
+    then left out, too."""
+    while True:
+        kept = {v: each for v, each in loaded.items() if all(_fits(op, loaded, sums) for op in products[v])}
+        if len(kept) == len(loaded):
+            return kept
+        loaded = kept
+
+
 def _loaded_at_once(value: Value, ops: list[Op], bases: Any) -> int:
     """How many registers the copies to ``value`` load side by side, where nothing but they and multiply-adds, as A or
     as B, touches it, and it is made once; 0 for other fragments."""
@@ -264,16 +273,19 @@ def _loaded_at_once(value: Value, ops: list[Op], bases: Any) -> int:
     if any(op.operands[1] is op.operands[2] for op in products):
         return 0
     each = len(loads[0].attrs["registers"][0])
-    for op in loads:
-        kinds = [p.type for p in split_operands(op, op.operands)[1]]
-        if op.attrs["store"] or op.attrs.get("predicated") or id(op) not in bases or each not in (1, 2, 4):
-            return 0
-        if any(not isinstance(k, PtrType) or k.elem != F32 or k.align % (4 * each) for k in kinds):
-            return 0
-        for chosen in op.attrs["registers"]:
-            if chosen != tuple(range(chosen[0], chosen[0] + each)) or chosen[0] % each:
-                return 0
-    return each
+    known = each in (1, 2, 4) and all(id(op) in bases and _loads_vectors(op, each) for op in loads)
+    return each if known else 0
+
+
+def _loads_vectors(op: Op, each: int) -> bool:
+    """Whether a copy loads aligned vectors of ``each`` float32 in all lanes, to aligned runs of registers."""
+    if op.attrs["store"] or op.attrs.get("predicated"):
+        return False
+    kinds = [pointer.type for pointer in split_operands(op, op.operands)[1]]
+    if any(not isinstance(k, PtrType) or k.elem != F32 or k.align % (4 * each) for k in kinds):
+        return False
+    runs = op.attrs["registers"]
+    return all(run == tuple(range(run[0], run[0] + each)) and run[0] % each == 0 for run in runs)
 
 
 def _are_sums(value: Value, ops: list[Op], nodes: list[BasicBlock]) -> bool:
