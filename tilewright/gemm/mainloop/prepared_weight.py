@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright import Float4E2M1FN, Float8E4M3FN, Float16, Int4, Int8, Int32, cute, range_constexpr
+from tilewright import Float4E2M1FN, Float8E4M3FN, Float16, Int4, Int8, Int32, Uint32, cute, range_constexpr
 from tilewright.gemm.mixed_config import COLUMNS, LANES, WORDS
 
 OFFSET = 8
@@ -159,16 +159,17 @@ def narrowed(kind: Any, low: Any, high: Any, chunk: int, zeros: Any = None) -> A
     """Four neighbours of K, from the words of two pairs, as a word of Float8E4M3FN: the numbers of ``chunk`` by
     ``2**-POWERS[kind]``. ``zeros``: the zero point, in each byte, in the place of ``OFFSET``."""
     byte, nibble = (chunk, 0) if kind.width == 8 else divmod(chunk, 2)
-    four = cute.arch.prmt(low, high, 0x6420 + 0x1111 * byte)
+    four: Any = cute.arch.prmt(low, high, 0x6420 + 0x1111 * byte)
     if kind is Float8E4M3FN:
         return four
+    four = Uint32(four)  # products of bytes and 0x81 leave the range of Int32
     if kind is Float4E2M1FN:  # the sign, and the other three bits in the middle
         sign, rest = (four, four >> 2) if nibble else (four << 4, four << 2)
-        return (sign & 0x80 * BYTES) | (rest & 0x1C * BYTES)
+        return Int32((sign & 0x80 * BYTES) | (rest & 0x1C * BYTES))
     four = four >> 4 if nibble else four
     if zeros is None:  # the highest of the four bits says that the number is not negative, the others are it modulo 8
         negative, rest, ones = (~four >> 3) & BYTES, four & 0x07 * BYTES, 0x07
     else:  # 128 + the number
-        sums = ((four & 0x0F * BYTES) | 0x80 * BYTES) - zeros
+        sums = ((four & 0x0F * BYTES) | 0x80 * BYTES) - Uint32(zeros)
         negative, rest, ones = (~sums >> 7) & BYTES, sums & 0x7F * BYTES, 0x7F
-    return (rest ^ negative * ones) + negative * 0x81  # the magnitude, and the sign
+    return Int32((rest ^ negative * ones) + negative * 0x81)  # the magnitude, and the sign
