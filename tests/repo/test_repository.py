@@ -140,3 +140,11 @@ def test_metadata() -> None:
     assert project["license"] == "BSD-3-Clause"
     assert "BSD 3-Clause License" in (ROOT / "LICENSE").read_text()
     assert f"## {tilewright.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_numpy_is_not_imported_before_its_threads_are_limited() -> None:
+    """tests/conftest.py limits them, in workers; pytest loads the root's conftest.py before it."""
+    tree = ast.parse((ROOT / "conftest.py").read_text(encoding="utf-8"))
+    modules = [node.module for node in tree.body if isinstance(node, ast.ImportFrom)]
+    modules += [alias.name for node in tree.body if isinstance(node, ast.Import) for alias in node.names]
+    assert set(modules) <= {"__future__", "typing", "pytest"}
