@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.layout.drawn_unknowns import DrawnOperation
 from tilewright.errors import LayoutError
 from tilewright.layout import (
     ComposedLayout,
@@ -148,6 +150,16 @@ def test_substitution_commutes(name: str, env: dict[str, int]) -> None:
         assert [size(m) for m in late] == [size(m) for m in early] or operation in MERGING
     else:
         assert late == early
+
+
+def test_drawn_operations_with_unknowns() -> None:
+    """A few; the program :mod:`tests.layout.drawn_unknowns` draws more."""
+    counts: Counter[str] = Counter()
+    for case in map(DrawnOperation, range(400)):
+        found, text = case.run()
+        counts[found] += 1
+        assert found != "wrong", text
+    assert counts["right"] > 200
 
 
 REFUSED: dict[str, tuple[Callable[..., Any], tuple[Any, ...], str]] = {
