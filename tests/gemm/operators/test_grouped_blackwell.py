@@ -77,8 +77,17 @@ def test_pairs(size: int, mode: int, extents: Any, parts: list[float], dtype: An
         np.testing.assert_array_equal(found, expected(a, b, ends))
 
 
-def test_pairs_with_scales_of_blocks_and_of_known_groups() -> None:
-    """Scales of 128 elements of K, and problems that the host knows; what pairs do not."""
+def test_pairs_with_scales_of_blocks_and_of_known_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scales of 128 elements of K, and problems that the host knows, whose pairs of blocks have one tile together; what
+    pairs do not."""
+    counts, table = [], Launch.table
+
+    def counted(launch: Launch) -> Any:
+        made = table(launch)
+        counts.append((launch.config, made[1]))
+        return made
+
+    monkeypatch.setattr(Launch, "table", counted)
     rng, ends = np.random.default_rng(0), [130, 130, 440]
     a, b = (rng.integers(-2, 3, shape).astype(ml_dtypes.float8_e4m3fn) for shape in ((443, 272), (3, 144, 272)))
     of_a, of_b = (np.exp2(rng.integers(-2, 3, shape)).astype(np.float32) for shape in ((443, 3), (3, 2, 3)))
@@ -103,6 +112,9 @@ def test_pairs_with_scales_of_blocks_and_of_known_groups() -> None:
             grouped_matmul(half, weights, cut, kernel=pair, decomposition="stream_k")
         with pytest.raises(ConstraintError, match="rows of A are gathered by single blocks, not by pairs"):
             grouped_matmul(half, weights, cut, kernel=pair, rows=np.arange(443, dtype=np.int32))
+    ((config, tiles),), (bM, bN, _) = counts, counts[0][0].tile
+    shapes = [(x.shape[0], y.shape[1])[:: -1 if config.transposed else 1] for x, y in problems]
+    assert tiles == sum(-(-m // (2 * bM)) * -(-n // bN) for m, n in shapes)
     np.testing.assert_array_equal(found[:440], expected(scaled_a, scaled_b.swapaxes(1, 2), ends)[:440])
     for (x, y), result in zip(problems, known, strict=True):
         np.testing.assert_array_equal(result, x @ y)
