@@ -90,3 +90,13 @@ def test_arrays_as_tensors_and_back(dtype: Any) -> None:
         found = from_torch(tensor)
         assert found.dtype == array.dtype
         np.testing.assert_array_equal(found, array)
+
+
+def test_a_gpu_that_pytorch_does_not_see(
+    monkeypatch: pytest.MonkeyPatch, command: Any, save: Any, tmp_path: Path
+) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    (a, b), *_ = drawn("sparse")
+    done = command("product", "sparse", save("a.npy", a), save("b.npy", b), "-o", tmp_path / "d", "--machine", "gpu")
+    assert done.code == 2 and "which sees none: give --machine cpu" in done.err

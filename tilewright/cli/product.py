@@ -13,7 +13,7 @@ from rich.console import Console
 
 from tilewright.cli.gemm import where_to_run
 from tilewright.cli.npy import Array, pending_output, read_array
-from tilewright.errors import ArgumentError
+from tilewright.errors import ArgumentError, MachineError
 
 TAKEN = {
     "scaled": ({"scale_a", "scale_b"}, {"bias", "activation"}),
@@ -91,6 +91,8 @@ def on_gpu(array: Array) -> Any:
         import torch
     except ImportError as error:
         raise ArgumentError("products on a GPU go by way of PyTorch, which is not here: give --machine cpu") from error
+    if not torch.cuda.is_available():
+        raise MachineError("products on a GPU go by way of PyTorch, which sees none: give --machine cpu")
     return to_torch(array).to(torch.device("cuda"))
 
 

@@ -277,7 +277,7 @@ def test_refusals() -> None:
         (lambda a: mixed_matmul(a, weight, out=a), "JAX arrays are immutable"),
         (lambda a: mixed_matmul(a, weight, a[0]), "bias is a vector of 16 elements"),
         (lambda a: prepare_weight(a, a), "weight is traced by JAX"),
-        (lambda a: scaled_matmul(eight, eight.T, a[0, :2], one), r"scale_a has the shape \(2,\)"),
+        (lambda a: scaled_matmul(eight, eight.T, one + a[0, :2], one), r"scale_a has the shape \(2,\)"),
         (lambda a: scaled_matmul(eight[None], eight.T, one + a[0, 0], one), "scaled_matmul multiplies two matrices"),
         (lambda a: sparse_matmul(sparse, a), "sparse_matmul multiplies two matrices"),
         (lambda a: grouped_matmul(a, a[None, :, :8], ends, out=a), "call grouped_matmul without out and epilogue"),
@@ -287,6 +287,14 @@ def test_refusals() -> None:
         (lambda a: combine_rows(a, ends[:, None], a[:1, :1]), r"weights is a \(T, k\) matrix of Float32, not Float16"),
         (lambda a: combine_rows(a, ends[:, None], one + a[:1, :1], out=a), "call combine_rows without out"),
         (lambda a: block_scaled_matmul(eight, eight[:, :128].T, e8m0, e8m0.T), "a has 256 bytes along K, b 128"),
+        (lambda a: block_scaled_matmul(eight, eight.T, e8m0[:, :7], e8m0.T), r"scale_a has the shape \(3, 7\)"),
+        (lambda a: block_scaled_matmul(eight, eight.T, e8m0, e8m0[:2].T), r"scale_b has the shape \(2, 8\)"),
+        (lambda a: block_scaled_matmul(a, eight.T, e8m0, e8m0.T), "a is a matrix of Float8E4M3FN"),
+        (lambda a: scaled_matmul(eight, eight.T, a[0, 0], one), "scale_a must be float32, got Float16"),
+        (lambda a: matmul(a, eight.T), "a is Float16, b is Float8E4M3FN"),
+        (lambda a: matmul(a, a.T, bias=a[0]), "bias must be a vector of 3 elements"),
+        (lambda a: matmul(a, None), "b is builtins.NoneType"),
+        (lambda a: grouped_matmul(a, a.T[None]), "without offsets"),
     ):
         with pytest.raises(ArgumentError, match=message):
             jax.jit(call)(a)

@@ -15,6 +15,8 @@ def check_epilogue(function: EpilogueFunction, problem: Problem) -> None:
     A tensor without an array of its own (made in a kernel, say) is the caller's to check.
     """
     m, n, _, batch = problem.shape
+    if isinstance(function, type) or not callable(function):
+        raise ArgumentError(f"epilogue is a function that is called with (accumulators, tile), not {function!r}")
     if hasattr(function, "check"):
         function.check(m, n)
     written: list[tuple[str, Array]] = []

@@ -245,12 +245,7 @@ def elements(name: str, x: Any) -> Elements:
     matrix = Matrix.of(name, x)
     if not in_rows_of_16(matrix) and matrix.stride[1] == 1 and matrix.shape[1] * matrix.dtype.bytes % 16 == 0:
         matrix = Matrix.of(name, row_major_copy(x))
-    dtype = matrix.dtype if matrix.dtype in (Float8E4M3FN, Float8E5M2) else Float4E2M1FN
-    if dtype is Float4E2M1FN and matrix.dtype.__name__ != "Uint8":
-        raise ArgumentError(
-            f"{name} is a matrix of Float8E4M3FN, Float8E5M2, or pairs of 4-bit floats (float4_e2m1fn_x2, uint8), not "
-            f"{matrix.dtype.__name__} of shape {matrix.shape}"
-        )
+    dtype = type_of_elements(name, matrix.dtype, matrix.shape)
     if not in_rows_of_16(matrix):
         raise ArgumentError(
             f"{name} has contiguous bytes along K, multiples of 16 of them, not shape {tuple(matrix.source.shape)}, "
@@ -259,9 +254,21 @@ def elements(name: str, x: Any) -> Elements:
     return Elements(matrix, dtype)
 
 
+def type_of_elements(name: str, stored: Any, shape: tuple[int, ...]) -> Any:
+    """What the bytes of an operand are."""
+    if stored in (Float8E4M3FN, Float8E5M2):
+        return stored
+    if stored.__name__ != "Uint8":
+        raise ArgumentError(
+            f"{name} is a matrix of Float8E4M3FN, Float8E5M2, or pairs of 4-bit floats (float4_e2m1fn_x2, uint8), not "
+            f"{stored.__name__} of shape {tuple(shape)}"
+        )
+    return Float4E2M1FN
+
+
 def format_of(width: int, scale_a: Any, scale_b: Any) -> Format:
     """What the types of the factors say."""
-    a, b = array_of(scale_a).dtype, array_of(scale_b).dtype
+    a, b = numeric_of_dtype(scale_a.dtype), numeric_of_dtype(scale_b.dtype)
     if a is not b or (width, a) not in FORMATS:
         known = " or ".join(factor.__name__ for bits, factor in FORMATS if bits == width)
         raise ArgumentError(
@@ -282,27 +289,45 @@ def in_rows_of_16(matrix: Matrix) -> bool:
 
 def factors_of(name: str, scale: Any, operand: Elements, form: Format, problem: Problem) -> Matrix:
     """The factors of an operand's elements as (blocks of rows, words, L); those of matrices are put in order first."""
-    rows, count, batch = operand.rows, -(-operand.extent // form.vector), operand.matrix.shape[2]
+    rows, batch = operand.rows, operand.matrix.shape[2]
     stack = () if len(operand.matrix.source.shape) == 2 else (batch,)
-    down, across = -(-rows // ROWS), -(-count // FACTORS)
+    count, down, across = blocks_of_factors(rows, operand.extent, form)
     array = array_of(scale)
     if array.device != problem.D.device:
         raise ArgumentError(f"{name} is on {array.device}, the matrices on {problem.D.device}")
     check_vector(name, array, problem)
-    numbers = BLOCK_BYTES * down * across
-    if tuple(array.shape) == (*stack, rows, count):
+    strides = (BLOCK_BYTES * down * across, 1)[-len(array.shape) :]
+    if are_in_rows(name, tuple(array.shape), stack, rows, operand.extent, form):
         scale = blocked_scales(scale)
-    elif tuple(array.shape) != (*stack, numbers):
-        raise ArgumentError(
-            f"{name} has the shape {tuple(array.shape)}; {rows} rows of {operand.extent} elements have {count} factors "
-            f"each, {numbers} numbers in the order of blocked_scales{f', in {batch} matrices' if stack else ''}"
-        )
-    elif tuple(array.stride) != (numbers, 1)[-len(array.shape) :] or array.address % 16:
+    elif tuple(array.stride) != strides or array.address % 16:
         scale = row_major_copy(scale)
     if 0 in (rows, count, batch):
         return Matrix.of(name, new_result(scale, (*stack, down, WORDS * across), Int64))
     words = scale.view(namespace(scale).int64)
     return Matrix.of(name, words.reshape(*stack, down, WORDS * across))
+
+
+def blocks_of_factors(rows: int, extent: int, form: Format) -> tuple[int, int, int]:
+    """Factors of a row of ``extent`` elements, and the blocks of the factors of ``rows`` rows, down and across."""
+    count = -(-extent // form.vector)
+    return count, -(-rows // ROWS), -(-count // FACTORS)
+
+
+def are_in_rows(
+    name: str, shape: tuple[int, ...], stack: tuple[int, ...], rows: int, extent: int, form: Format
+) -> bool:
+    """Whether factors are a matrix, or a ``stack`` of such; False where they are in the order of
+    :func:`blocked_scales`. ArgumentError for other shapes."""
+    count, down, across = blocks_of_factors(rows, extent, form)
+    numbers = BLOCK_BYTES * down * across
+    if shape == (*stack, rows, count):
+        return True
+    if shape == (*stack, numbers):
+        return False
+    raise ArgumentError(
+        f"{name} has the shape {shape}; {rows} rows of {extent} elements have {count} factors each, {numbers} numbers "
+        f"in the order of blocked_scales{f', in {stack[0]} matrices' if stack else ''}"
+    )
 
 
 def check_result(D: Matrix) -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+import numpy as np
+
 from tilewright.errors import ArgumentError
+from tilewright.gemm.arrays import check_types
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.host.universal import PreparedProblem
-from tilewright.gemm.operators.arrays import operands
+from tilewright.gemm.operators.arrays import framework, operands
 from tilewright.gemm.operators.jax_call import Arrays, Operation, transposed
 from tilewright.gemm.operators.matmul import Request, matmul
 from tilewright.lang.numbers.dtypes import numeric_of_dtype
@@ -33,9 +36,28 @@ class CallOptions:
         return Request(a, b, out, c, bias=bias, **vars(self))
 
 
+def check_arrays(request: Request) -> None:
+    """ArgumentError for operands that are no arrays."""
+    for name, x in {"a": request.a, "b": request.b, **request.given()}.items():
+        framework(x, name)
+
+
+def check_traced(request: Request, columns: int) -> None:
+    """What is known of the arrays while JAX traces: ArgumentError for types and vectors that do not go together."""
+    check_types(*(numeric_of_dtype(x.dtype) for x in (request.a, request.b)))
+    if request.bias is not None and tuple(request.bias.shape) != (columns,):
+        raise ArgumentError(
+            f"bias must be a vector of {columns} elements, one for each column of the result, not of shape "
+            f"{tuple(request.bias.shape)}"
+        )
+    for name, x in getattr(request, "scales", {}).items():
+        if x.dtype != np.float32:
+            raise ArgumentError(f"{name} must be float32, got {numeric_of_dtype(x.dtype).__name__}")
+
+
 def traced(request: Request) -> Any:
     """:func:`matmul` of tracers, which may be arrays, too; ``out`` cannot be given."""
-    request.given()
+    check_arrays(request)
     if request.functions:
         raise ArgumentError(
             "epilogue cannot be given where JAX traces the call: call matmul outside of jax.jit and jax.grad"
@@ -51,6 +73,7 @@ def traced(request: Request) -> Any:
 def result(options: CallOptions, arrays: Arrays) -> tuple[tuple[int, ...], Any]:
     """Of matrices, or of stacks of them."""
     request, c = options.request(arrays), arrays.get("c")
+    check_traced(request, request.b.shape[-1])
     entry = request.entries(numeric_of_dtype(request.a.dtype))[0]
     kind = numeric_of_dtype(c.dtype) if options.out_dtype is None and c is not None else request.result_dtype(entry)
     return (*request.a.shape[:-1], request.b.shape[-1]), kind

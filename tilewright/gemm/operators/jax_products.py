@@ -14,12 +14,14 @@ from tilewright.atoms.sparsity import chunk_of
 from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import check_types
 from tilewright.gemm.choice.registry import candidates
+from tilewright.gemm.host.scales import check_scale
 from tilewright.gemm.host.universal import PreparedProblem
-from tilewright.gemm.operators.arrays import operands
-from tilewright.gemm.operators.block_scaled import blocked_scales
+from tilewright.gemm.operators.arrays import framework, operands
+from tilewright.gemm.operators.block_scaled import are_in_rows, blocked_scales, format_of, swapped, type_of_elements
 from tilewright.gemm.operators.block_scaled import launched as launched_with_factors
 from tilewright.gemm.operators.combine import combined_shape, launched
 from tilewright.gemm.operators.jax_call import Arrays, Operation, jnp, transposed
+from tilewright.gemm.operators.jax_op import check_arrays, check_traced
 from tilewright.gemm.operators.matmul import Request, matmul
 from tilewright.gemm.operators.mixed import MixedProduct, check_scale_of_rows, checked_types
 from tilewright.gemm.operators.offsets import CutProduct, cut_mode_and_shape, grouped_matmul, product_of
@@ -54,7 +56,7 @@ ARRAYS = ("a", "b", "c", "bias", "scale_a", "scale_b", "scale_result", "metadata
 
 def of_request(request: Request) -> Any:
     """:func:`scaled_matmul` or :func:`sparse_matmul` of JAX arrays and tracers."""
-    request.given()
+    check_arrays(request)
     if request.functions:
         raise ArgumentError("epilogue cannot be given with JAX arrays: apply the function to the result")
     if isinstance(request, ScaledRequest) and request.amax is not None:
@@ -73,6 +75,7 @@ def result_of_request(blank: Request, arrays: Arrays) -> Outcome:
     else:
         check_two_matrices(request.a, request.b)
         shape = operands(request.a, request.b).shape
+    check_traced(request, shape[-1])
     entry = request.entries(numeric_of_dtype(request.a.dtype))[0]
     is_c = request.out_dtype is None and request.c is not None
     return shape, numeric_of_dtype(request.c.dtype) if is_c else request.result_dtype(entry)
@@ -118,6 +121,9 @@ SPARSE = Operation(result_of_request, execute_request, gradients_of_sparse, alon
 
 def mixed(a: Any, weight: PreparedWeight, bias: Any, scale_a: Any, activation: str | None, out_dtype: Any) -> Any:
     """:func:`mixed_matmul` of JAX arrays and tracers."""
+    for name, x in (("a", a), ("bias", bias), ("scale_a", scale_a)):
+        if x is not None or name == "a":
+            framework(x, name)
     parts = {"words": weight.words, "scales": weight.scales, "zeros": weight.zeros}
     return MIXED((activation, out_dtype), a=a, **parts, bias=bias, scale_a=scale_a)
 
@@ -171,7 +177,9 @@ def shape_of_groups(arrays: Arrays) -> tuple[int, ...]:
     if rows is not None and (rows.ndim != 1 or rows.dtype != np.int32):
         raise ArgumentError(f"rows is a vector of int32, not of {rows.dtype} and shape {rows.shape}")
     seen = a if rows is None else (*rows.shape, *a[1:])
-    offsets = arrays["offsets"]
+    offsets = arrays.get("offsets")
+    if offsets is None:
+        return cut_mode_and_shape(seen, tuple(arrays["b"].shape), None)[1]
     if offsets.dtype != np.int32:
         raise ArgumentError(f"offsets must be int32, got {offsets.dtype}")
     return cut_mode_and_shape(seen, tuple(arrays["b"].shape), tuple(offsets.shape))[1]
@@ -283,21 +291,31 @@ def block_scaled(
     a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any, alpha: float, activation: str | None, out_dtype: Any
 ) -> Any:
     """:func:`block_scaled_matmul` of JAX arrays and tracers. Factors are put in order here, by JAX."""
-    rank = len(a.shape)
-    of_b = transposed(scale_b) if len(scale_b.shape) == rank else scale_b
-    factors = [blocked_scales(x) if len(x.shape) == rank else x for x in (scale_a, of_b)]
-    arrays = {"a": a, "b": transposed(b), "scale_a": factors[0], "scale_b": factors[1], "bias": bias}
-    return BLOCK_SCALED((float(alpha), activation, out_dtype), **arrays)
+    check_scale("alpha", alpha)
+    turned, of_b = swapped(b), swapped(scale_b) if len(scale_b.shape) == len(b.shape) else scale_b
+    check_block_scaled(a, turned)
+    dtype, _ = (type_of_elements(name, numeric_of_dtype(x.dtype), x.shape) for name, x in (("a", a), ("b", turned)))
+    form, extent = format_of(dtype.width, scale_a, scale_b), a.shape[-1] * 8 // dtype.width
+    factors = {}
+    for name, scale, x in (("scale_a", scale_a, a), ("scale_b", of_b, turned)):
+        in_rows = are_in_rows(name, tuple(scale.shape), tuple(x.shape[:-2]), x.shape[-2], extent, form)
+        factors[name] = blocked_scales(scale) if in_rows else scale
+    return BLOCK_SCALED((float(alpha), activation, out_dtype), a=a, b=turned, **factors, bias=bias)
 
 
-def result_of_block_scaled(options: tuple[float, str | None, Any], arrays: Arrays) -> Outcome:
-    a, b, bias = arrays["a"], arrays["b"], arrays.get("bias")
+def check_block_scaled(a: Any, b: Any) -> None:
+    """ArgumentError for operands (M, K) and (N, K) that do not go together."""
     if len(a.shape) not in (2, 3) or len(a.shape) != len(b.shape) or a.shape[:-2] != b.shape[:-2]:
         raise ArgumentError(
             f"a and b, as (N, K), have the shapes {a.shape} and {b.shape}: matrices, or stacks of as many"
         )
     if a.shape[-1] != b.shape[-1]:
         raise ArgumentError(f"a has {a.shape[-1]} bytes along K, b {b.shape[-1]}: both have as many")
+
+
+def result_of_block_scaled(options: tuple[float, str | None, Any], arrays: Arrays) -> Outcome:
+    a, b, bias = arrays["a"], arrays["b"], arrays.get("bias")
+    check_block_scaled(a, b)
     if bias is not None and tuple(bias.shape) != (b.shape[-2],):
         raise ArgumentError(f"bias is a vector of {b.shape[-2]} elements, not of shape {tuple(bias.shape)}")
     return (*a.shape[:-1], b.shape[-2]), BFloat16 if options[2] is None else numeric_class(options[2])
