@@ -76,11 +76,17 @@ def public(classes: bool) -> Iterator[tuple[str, Callable[..., Any]]]:
 FACE, FUNCTIONS = dict(public(True)), dict(public(False))
 
 
-@pytest.mark.parametrize("name", FACE)
-def test_no_function_swallows_keywords(name: str) -> None:
-    kinds = [p.kind for p in inspect.signature(FACE[name]).parameters.values()]
-    if inspect.Parameter.VAR_KEYWORD in kinds and not getattr(FACE[name], "__isabstractmethod__", False):
-        assert name.rpartition(".")[2] in PASS_ON or ".atoms." in FACE[name].__module__
+def test_no_function_swallows_keywords() -> None:
+    assert len(FACE) > 700
+    swallowing = [
+        name
+        for name, function in FACE.items()
+        if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in inspect.signature(function).parameters.values())
+        and not getattr(function, "__isabstractmethod__", False)
+        and name.rpartition(".")[2] not in PASS_ON
+        and ".atoms." not in function.__module__
+    ]
+    assert not swallowing
 
 
 def test_no_source_drops_keywords() -> None:
