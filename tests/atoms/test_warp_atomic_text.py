@@ -7,7 +7,7 @@ import pytest
 from tests.sim.build import Kernel, c, gptr
 from tilewright.atoms.atomic import Atomic, OrderedLoad, OrderedStore, _ptx_type
 from tilewright.atoms.sync import Fence, FenceProxy, SyncWarp
-from tilewright.atoms.warp import ElectOne, MatchAny, Redux, Shuffle, Vote
+from tilewright.atoms.warp import ElectOne, Redux, Shuffle, Vote
 from tilewright.ir.types import BF16, BOOL, F16, F32, F64, I8, I32, I64, U32, U64, ScalarType
 
 cuda = pytest.importorskip("tilewright.cuda.compiler")
@@ -38,7 +38,6 @@ def test_warp_instructions(arch: str) -> None:
     for kind in ("any", "all", "uni"):
         (p,) = k.call(Vote(kind), [p, c(-1)], [BOOL])
     (bits,) = k.call(Vote("ballot"), [p, c(-1)], [I32])
-    (same,) = k.call(MatchAny(), [bits, c(-1)], [I32])
     (chosen,) = k.call(ElectOne(), [], [BOOL])
     k.call(SyncWarp(), [c(-1)])
     k.sync()
@@ -51,7 +50,7 @@ def test_warp_instructions(arch: str) -> None:
         k.call(Fence("cluster", "acq_rel"), [])
         for space in ("", "global", "shared::cta", "shared::cluster"):
             k.call(FenceProxy(space), [])
-    k.store(k.at(k.args[0], t), same)
+    k.store(k.at(k.args[0], t), bits)
     compiles(k, arch)
 
 

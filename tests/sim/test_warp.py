@@ -7,7 +7,7 @@ import pytest
 
 from tests.sim.build import Kernel, c, gptr
 from tilewright.atoms.sync import Fence, FenceProxy, SyncWarp
-from tilewright.atoms.warp import ElectOne, MatchAny, Redux, ReduxFloat, Shuffle, Vote
+from tilewright.atoms.warp import ElectOne, Redux, ReduxFloat, Shuffle, Vote
 from tilewright.errors import ConstraintError, SimulationError
 from tilewright.ir.types import BOOL, F16, F32, F64, I32, U32, ScalarType
 
@@ -154,17 +154,6 @@ def test_redux(kind: str, elem: ScalarType) -> None:
     }[kind]
     assert (y[:32] == fold.reduce(x[:32], dtype=elem.dtype)).all()
     assert (y[32:40] == fold.reduce(x[32:40], dtype=elem.dtype)).all()
-
-
-def test_match_any() -> None:
-    k = Kernel(gptr(I32))
-    t = k.tid()
-    (r,) = k.call(MatchAny(), [k.binary("rem", t, c(3)), c(FULL)], [I32])
-    k.store(k.at(k.args[0], t), r)
-    y = np.zeros(32, np.int32)
-    k.run(y)
-    for lane in range(32):
-        assert y.view(np.uint32)[lane] == sum(1 << j for j in range(32) if j % 3 == lane % 3)
 
 
 def test_elect_one_chooses_one_lane_of_each_warp_that_is_whole() -> None:

@@ -1,4 +1,4 @@
-"""Instructions among the lanes of a warp: shuffles, votes, match, redux, elect (PTX ISA, "shfl.sync", "vote.sync",
+"""Instructions among the lanes of a warp: shuffles, votes, redux, elect (PTX ISA, "shfl.sync", "vote.sync",
 ...).
 
 The member mask is an i32 operand whose bit ``i`` stands for lane ``i``; -1 is the whole warp. A lane that executes such
@@ -180,34 +180,6 @@ class Vote(Instruction):
             out.line(f"{result} = __uni_sync({mask}, {predicate});")
         else:
             out.line(f"{result} = __{self.kind}_sync({mask}, {predicate});")
-
-
-@dataclass(frozen=True)
-class MatchAny(Instruction):
-    """``match.any.sync``: i32 of bits of the lanes that hold the same value. Operands (value: 32 or 64 bits, mask:
-    i32)."""
-
-    name: ClassVar[str] = "match.any.sync"
-    quiet: ClassVar[bool] = True
-    accesses = ()
-
-    def verify(self, op: Op) -> None:
-        need(op, len(op.operands) == 2 and op.operands[1].type == I32, "match.any.sync takes (value, mask: i32)")
-        kind = op.operands[0].type
-        need(op, isinstance(kind, ScalarType) and kind.width in (32, 64), "match.any.sync compares 32 or 64 bits")
-        need(op, len(op.results) == 1 and op.result.type in (I32, U32), "match.any.sync gives i32")
-
-    def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
-        there = members(lanes, operands[1], self.name)
-        value = np.ascontiguousarray(lanes.spread(operands[0]))
-        bits = value.view(np.dtype(f"u{value.dtype.itemsize}")).reshape(-1, WARP)
-        same = (bits[:, :, None] == bits[:, None, :]) & there[:, None, :]
-        found = (same.astype(np.int64) << np.arange(WARP)).sum(2).astype(np.uint32).reshape(-1)
-        return (found.view(np.int32 if op.result.type == I32 else np.uint32),)
-
-    def emit(self, out: Emitter, op: Op) -> None:
-        value, mask = (out.value(v) for v in op.operands)
-        out.line(f"{out.declare(op.result)} = __match_any_sync({mask}, {value});")
 
 
 def _folded(lanes: Lanes, there: Array, mask: Any, fold: np.ufunc, value: Array, idle: Any) -> Array:
