@@ -62,8 +62,9 @@ def scaled_grouped_matmul(
             "Scales that are not finite"). The two forms with K / 128 have
             scales of blocks: of 128 elements of a line of the operand that is cut (of the last ones, where K is not a
             multiple of 128), and of 128 x 128 elements of the other one, or 128 of a line. They always promote, by
-            Hopper kernels. In the last form they are factors of Float8E8M0FNU or Float8E4M3FN (mxfp8, mxfp4, nvfp4),
-            for kernels of sm_100 and sm_120; or what :func:`blocked_group_scales` and :func:`blocked_scales` give.
+            kernels for sm_90 and later. In the last form they are factors of Float8E8M0FNU or Float8E4M3FN (mxfp8,
+            mxfp4, nvfp4), for kernels of sm_100 and sm_120; or what :func:`blocked_group_scales` and
+            :func:`blocked_scales` give.
         offsets: where the groups end, int32 on the device.
         out: where the result goes; made if it is None.
         out_dtype: of the result: BFloat16 by default, Float16 or Float32.
