@@ -20,6 +20,7 @@ from tilewright.gemm.host.epilogue_operands import check_places
 from tilewright.gemm.host.indirect import IndirectOperands
 from tilewright.gemm.host.packing import Packing
 from tilewright.gemm.host.problem import Problem
+from tilewright.gemm.host.universal_problem import problem_of
 from tilewright.lang.arguments.arrays import Array
 from tilewright.lang.numbers.numeric import Float16, Float32, TFloat32
 
@@ -144,7 +145,7 @@ def test_assumed_access_width_of_pointer_arrays_fits_each_matrix() -> None:
     def widths(*offsets: int) -> list[int]:
         A, D = [aligned(offset, 8, 16) for offset in offsets], [aligned(0, 8, 8) for _ in offsets]
         B = [aligned(0, 16, 8) for _ in offsets]
-        problem = Problem.of_arguments(Arguments(mode="array", A=A, B=B, D=D))
+        problem = problem_of(Arguments(mode="array", A=A, B=B, D=D))
         assert [len(problem.every(operand)) for operand in (0, 1, 3)] == [len(offsets)] * 3
         assert len(product().every(0)) == 1
         return [one.copy_bits for one in problem.operands(False, Float16, False)]
@@ -168,12 +169,12 @@ def test_operands_are_asked_for_by_all_that_they_depend_on() -> None:
 @pytest.mark.parametrize("c", [zeros(5, 8), zeros(4, 7)], ids=["columns", "rows"])
 def test_c_of_a_list_has_ds_shape(c: np.ndarray) -> None:
     listed: Any = {"A": [zeros(5, 9)], "B": [zeros(9, 7)], "D": [zeros(5, 7)]}
-    Problem.of_arguments(Arguments(mode="array", **listed))
-    Problem.of_arguments(Arguments(mode="array", C=[zeros(5, 7)], **listed))
+    problem_of(Arguments(mode="array", **listed))
+    problem_of(Arguments(mode="array", C=[zeros(5, 7)], **listed))
     with pytest.raises(ArgumentError, match="c must be 5 x 7"):
-        Problem.of_arguments(Arguments(mode="array", C=[c], **listed))
+        problem_of(Arguments(mode="array", C=[c], **listed))
     with pytest.raises(ArgumentError, match="both have one dtype"):
-        Problem.of_arguments(Arguments(mode="array", C=[np.zeros((5, 7), np.float32)], **listed))
+        problem_of(Arguments(mode="array", C=[np.zeros((5, 7), np.float32)], **listed))
 
 
 @pytest.mark.parametrize("name", ["A", "B", "C", "D"])

@@ -21,6 +21,7 @@ from tilewright.gemm.host import plan
 from tilewright.gemm.host.indirect import array_batches, check_disjoint, indices_of
 from tilewright.gemm.host.problem import Problem, check_operands, check_output, check_vector
 from tilewright.gemm.host.scales import linear_combination
+from tilewright.gemm.host.universal_problem import problem_of
 from tilewright.gemm.host.workspace import WorkspaceBuffer, check_apart, check_stream, workspace_memory
 from tilewright.gemm.kernel.reduce import ReduceSplitK
 from tilewright.gemm.operators import group_launch
@@ -108,16 +109,16 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "an index beyond the rows": (lambda: indices_of("rows", numbers(8, 0), 8, "cpu"), "rows names row 8; there are 8"),
     "an index twice": (lambda: indices_of("rows", numbers(3, 3), 8, "cpu", unique=True), "rows names row 3 twice"),
     "another number of products": (
-        lambda: Problem.of_arguments(arguments(3, mode="batched", batch_count=2)),
+        lambda: problem_of(arguments(3, mode="batched", batch_count=2)),
         "batch_count is 2; the operands have 3"),
     "single matrices as a batch": (
-        lambda: Problem.of_arguments(arguments(mode="batched")), "mode 'batched' wants stacks"),
+        lambda: problem_of(arguments(mode="batched")), "mode 'batched' wants stacks"),
     "a stack as a single product": (
-        lambda: Problem.of_arguments(arguments(3)), "mode 'gemm' is for a single product; a stack of 3"),
+        lambda: problem_of(arguments(3)), "mode 'gemm' is for a single product; a stack of 3"),
     "indices of a stack": (
-        lambda: Problem.of_arguments(arguments(2, gather_A_indices=numbers(0))), "not for stacks of matrices"),
+        lambda: problem_of(arguments(2, gather_A_indices=numbers(0))), "not for stacks of matrices"),
     "indices in another mode": (
-        lambda: Problem.of_arguments(arguments(2, mode="batched", gather_A_indices=numbers(0))),
+        lambda: problem_of(arguments(2, mode="batched", gather_A_indices=numbers(0))),
         "not for mode 'batched'"),
     "another K": (lambda: check_operands(matrix("a", 8, 32), matrix("b", 31, 16), None), "inner dimensions differ"),
     "another number of matrices": (
@@ -171,7 +172,7 @@ def test_operands_just_inside_the_refusals_are_accepted() -> None:
     check_stream(7, "cuda:0")
     turned = lists().transposed_problem()
     assert [x.shape for x in turned.A] == [(16, 32)] * 2 and [x.shape for x in turned.D] == [(16, 8)] * 2
-    problem = Problem.of_arguments(arguments(3, mode="batched", batch_count=3))
+    problem = problem_of(arguments(3, mode="batched", batch_count=3))
     assert problem.shape == (8, 16, 32, 3)
 
 
@@ -274,7 +275,7 @@ def stack() -> Problem:
 
 
 def indexed() -> Problem:
-    return Problem.of_arguments(arguments(gather_A_indices=numbers(*range(8))))
+    return problem_of(arguments(gather_A_indices=numbers(*range(8))))
 
 
 def hopper(**more: Any) -> Any:

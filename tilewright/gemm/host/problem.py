@@ -12,8 +12,7 @@ import numpy as np
 from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import Matrix, check_types, operand_of, type_read
 from tilewright.gemm.config import LEAST_ASYNCHRONOUS, Major, Operand
-from tilewright.gemm.host.arguments import GemmUniversalArguments, GemmUniversalMode
-from tilewright.gemm.host.indirect import IndirectOperands, array_batches, indices_of
+from tilewright.gemm.host.indirect import IndirectOperands
 from tilewright.gemm.mainloop.granules import GranuleLoader
 from tilewright.lang.arguments.arrays import Array
 
@@ -54,69 +53,7 @@ class Problem:
         check_output(A, B, C, D, (m, n, batch))
         return cls(A, B, C if C is not None else D, D, C is not None)
 
-    @classmethod
-    def of_arguments(cls, arguments: GemmUniversalArguments) -> Problem:
-        """The operands of :class:`GemmUniversal`, checked against its mode."""
-        mode, count = arguments.mode, arguments.batch_count
-        if arguments.indices:
-            return cls.by_index(arguments)
-        if mode is GemmUniversalMode.kArray:
-            batches = array_batches(arguments.A, arguments.B, arguments.C, arguments.D)
-            if count not in (1, len(batches)):
-                raise ArgumentError(f"batch_count is {count}; the lists have {len(batches)} matrices each")
-            A, B, C, D = batches[0]
-            has_c = arguments.C is not None
-            check_output(A, B, C if has_c else None, D, check_operands(A, B, C if has_c else None))
-            return cls(A, B, C, D, has_c, IndirectOperands(batches=batches))
-        problem = cls.of(arguments.A, arguments.B, arguments.C, arguments.D)
-        batch = problem.shape[3]
-        if mode is GemmUniversalMode.kBatched:
-            if len(arguments.A.shape) != 3:
-                raise ArgumentError(f"mode 'batched' wants stacks of matrices (3 dimensions), not {problem.describe()}")
-            if count not in (1, batch):
-                raise ArgumentError(f"batch_count is {count}; the operands have {batch} matrices each")
-        elif len(arguments.A.shape) != 2:
-            name = GemmUniversalMode(mode).value
-            raise ArgumentError(f"mode {name!r} is for a single product; a stack of {batch} is mode 'batched'")
-        return problem
-
-    @classmethod
-    def by_index(cls, arguments: GemmUniversalArguments) -> Problem:
-        """A single product some of whose rows are given by index."""
-        if arguments.mode not in (GemmUniversalMode.kGemm, GemmUniversalMode.kGemmSplitKParallel):
-            mode = GemmUniversalMode(arguments.mode).value
-            raise ArgumentError(f"indices are for single products, not for mode {mode!r}")
-        A, B, D = Matrix.of("a", arguments.A), Matrix.of("b", arguments.B), Matrix.of("out", arguments.D)
-        C = Matrix.of("c", arguments.C) if arguments.C is not None else None
-        if any(matrix.shape[2] != 1 for matrix in (A, B, D)):
-            raise ArgumentError("indices are for single products, not for stacks of matrices")
-        rows, columns, results = A.shape[0], B.shape[1], D.shape[0]
-        found = {
-            "gather_A": ("gather_A_indices", rows, False),
-            "gather_B": ("gather_B_indices", columns, False),
-            "scatter_D": ("scatter_D_indices", results, True),
-        }
-        vectors: dict[str, Any] = {
-            key: indices_of(name, arguments.indices[name], extent, D.device, unique)
-            for key, (name, extent, unique) in found.items()
-            if name in arguments.indices
-        }
-        indirect = IndirectOperands(**vectors)
-        m = indirect.gather_A.shape[0] if indirect.gather_A is not None else rows
-        n = indirect.gather_B.shape[0] if indirect.gather_B is not None else columns
-        check_operands(A, B, None)
-        if C is not None and C.shape != D.shape:
-            raise ArgumentError(f"c must be {_shape(D.shape)} as out is, got {_shape(C.shape)}")
-        written = D.shape if indirect.scatter_D is None else (indirect.scatter_D.shape[0], D.shape[1], 1)
-        if written != (m, n, 1):
-            what = "out" if indirect.scatter_D is None else "what scatter_D_indices names of out"
-            raise ArgumentError(f"{what} must be {_shape((m, n, 1))}, got {_shape(written)}")
-        check_output(A, B, C, D, (results, D.shape[1], 1))
-        problem = cls(A, B, C if C is not None else D, D, C is not None, indirect)
-        for key, (name, _, _) in found.items():
-            if key in vectors:
-                check_vector(name, vectors[key], problem)
-        return problem
+    # -- what it is ----------------------------------------------------------------------------------------------------
 
     @property
     def parts(self) -> tuple[Matrix, ...]:
@@ -172,6 +109,8 @@ class Problem:
             return (first,)
         return tuple(m.read_as(first.dtype) for m in self.indirect.matrices(operand, first))
 
+    # -- how kernels see it --------------------------------------------------------------------------------------------
+
     def operands(self, transposed: bool, dtype: Any, whole: bool) -> tuple[Operand, Operand, Operand]:
         """How A, B and D (with C) are laid out, seen by a kernel of ``dtype``, by :func:`operand_of`; B as (N, K).
         ``whole`` rows of A and B are whole accesses. Several kernels ask for the same."""
@@ -202,6 +141,8 @@ class Problem:
     def B_as_rows(self) -> Matrix:
         """B as (N, K), as kernels read it."""
         return self.B.transposed()
+
+    # -- other problems that are made of it ----------------------------------------------------------------------------
 
     def batches(self, first: int, last: int) -> Problem:
         """Products ``first`` to ``last`` - 1 of a batch."""
@@ -261,6 +202,9 @@ def empty(like: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return like.new_empty(shape, dtype=dtype.torch_dtype) if is_torch(like) else np.empty(shape, dtype.dtype)
 
 
+# -- checks ------------------------------------------------------------------------------------------------------------
+
+
 def check_operands(A: Matrix, B: Matrix, C: Matrix | None) -> tuple[int, int, int]:
     """(M, N, L)"""
     (m, k, batch), (k_b, n, batch_b) = A.shape, B.shape
@@ -270,14 +214,14 @@ def check_operands(A: Matrix, B: Matrix, C: Matrix | None) -> tuple[int, int, in
         raise ArgumentError(f"a has {batch} matrices, b has {batch_b}")
     check_types(A.dtype, B.dtype)
     if C is not None and C.shape != (m, n, batch):
-        raise ArgumentError(f"c must be {_shape((m, n, batch))}, got {_shape(C.shape)}")
+        raise ArgumentError(f"c must be {shape_text((m, n, batch))}, got {shape_text(C.shape)}")
     return m, n, batch
 
 
 def check_output(A: Matrix, B: Matrix, C: Matrix | None, D: Matrix, shape: tuple[int, int, int]) -> None:
     """ArgumentError for a D of another shape, in the operands' memory, on another device, or not writable."""
     if D.shape != shape:
-        raise ArgumentError(f"out must be {_shape(shape)}, got {_shape(D.shape)}")
+        raise ArgumentError(f"out must be {shape_text(shape)}, got {shape_text(D.shape)}")
     if C is not None and C.dtype is not D.dtype:
         raise ArgumentError(f"c is {C.dtype}, out is {D.dtype}; of stacks, lists and rows by index both have one dtype")
     for other in (A, B):
@@ -307,5 +251,6 @@ def check_vector(name: str, array: Array, problem: Problem) -> None:
         raise ArgumentError(f"out overlaps {name}; give it memory of its own")
 
 
-def _shape(shape: tuple[int, ...]) -> str:
+def shape_text(shape: tuple[int, ...]) -> str:
+    """M x N, or L x M x N for extents (M, N, L)."""
     return " x ".join(map(str, shape[:2] if shape[2] == 1 else (shape[2], *shape[:2])))

@@ -20,6 +20,7 @@ from tilewright.gemm.host.plan import Decomposition, Plan, alignment_of, limits
 from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.host.scales import check_result, linear_combination
 from tilewright.gemm.host.transfer import zeros_beside
+from tilewright.gemm.host.universal_problem import problem_of
 from tilewright.gemm.host.workspace import WorkspaceBuffer, check_apart, check_stream, own_memory, workspace_memory
 from tilewright.gemm.schedule.launch_arguments import Workspace, workspace_of
 from tilewright.gemm.schedule.splitk import SplitK
@@ -128,7 +129,7 @@ class GemmUniversal:
         """Go on with other matrices in the same shapes, strides and alignment, and other scales: nothing is planned,
         and the workspace stays. Raises ArgumentError for another geometry."""
         ready = self._need_ready("update")
-        problem = Problem.of_arguments(arguments)
+        problem = problem_of(arguments)
         mode, count, available = ready.asked
         if (arguments.mode, arguments.batch_count) != (mode, count) or arguments.avail_sms not in (-1, available):
             raise ArgumentError(
@@ -177,7 +178,7 @@ class GemmUniversal:
         return self._ready
 
     def _plan(self, arguments: GemmUniversalArguments) -> PreparedProblem:
-        problem, how = Problem.of_arguments(arguments), self.decomposition
+        problem, how = problem_of(arguments), self.decomposition
         split = 1
         if arguments.mode is Mode.kGemmSplitKParallel:
             # CUTLASS gives these two modes the parts of K in batch_count, where they have no batch.
@@ -239,7 +240,7 @@ class GemmUniversal:
         """The operand, if there is one, whose memory does not allow the accesses of the one kernel that was asked
         for."""
         try:
-            problem = Problem.of_arguments(arguments)
+            problem = problem_of(arguments)
             (entry,) = candidates(problem.A.dtype, self.kernel)
         except (TilewrightError, ValueError):
             return []
