@@ -106,7 +106,7 @@ class RepeatedProduct(WritesApart):
             make = new_tensors((count,), (1,), *kind)
             return lambda: make().as_strided(shape, steps)
         strides = accumulate(self.shape[:0:-1], lambda step, extent: step * max(1, extent), initial=1)
-        return new_tensors(self.shape, tuple(strides)[::-1], *kind)
+        return new_tensors(self.shape, tuple(strides)[::-1][: len(self.shape)], *kind)  # of a number: no stride
 
     @classmethod
     def of(
