@@ -256,6 +256,24 @@ def test_offsets_are_checked_against_the_rows_of_each_call() -> None:
             grouped_matmul(whole[: rows - 1], b, ends)
 
 
+def test_what_is_planned_for_one_number_of_rows_is_for_no_other(
+    long: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tilewright.gemm.operators.rows.holds", lambda plan, rows: False)
+    (first, last), *_ = CASES["one scale"]
+    assert sorted(rows_in_turn("one scale", "cpu", long)) == [*range(first, last + 1)]
+
+
+def test_an_extent_that_has_been_one_number_is_learnt_when_it_changes(long: list[Any]) -> None:
+    """Rows of the source that are not there count as zeros, so their number matters."""
+    source, weights = torch.arange(1.0, 31.0)[:, None].repeat(1, 8), torch.ones(16, 2)
+    places = torch.full((16, 2), 29, dtype=torch.int32)
+    for tokens, rows in ((9, 30), (16, 30), (12, 30), (13, 20), (14, 20), (15, 30)):
+        found = combine_rows(source[:rows], places[:tokens], weights[:tokens])
+        assert torch.equal(found, torch.full((tokens, 8), 60.0 if rows == 30 else 0.0))
+    assert len(long) == 3
+
+
 # -- what is open, and where it is -------------------------------------------------------------------------------------
 
 
