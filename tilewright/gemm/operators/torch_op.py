@@ -7,7 +7,6 @@ it as they use torch.matmul. On the CPU it runs the simulator.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -173,10 +172,6 @@ class PlainProduct(torch.autograd.Function):
         return grad_a, grad_b, gradient_of_bias(grad, *ctx.bias) if wants_bias else None, None
 
 
-apply_plain: Callable[..., Tensor] = super(torch.autograd.Function, PlainProduct).apply
-"""``PlainProduct.apply`` without its look for torch.func's transforms and for tensors that they left behind: 1 us."""
-
-
 class Dispatched(torch.autograd.Function):
     """The same where the call itself has to be seen below: by a trace, a mode or another class of tensors."""
 
@@ -196,7 +191,6 @@ def below_autograd(*given: Any) -> Tensor:
     return result
 
 
-is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
 DEFAULTS = (None, None, 1.0, 0.0, None, None)
 """The defaults of the operator's arguments after the first two; the dispatcher omits arguments that were not given."""
 
@@ -301,9 +295,7 @@ def recorded(
     of_matrices = out is None and activation is None and a.ndim > 1 and b.ndim > 1
     if of_matrices and torch.is_grad_enabled() and is_eager(a, b, c, bias):  # a gradient is why it is recorded
         if c is None:
-            left_behind = is_wrapped(a) or is_wrapped(b) or (bias is not None and is_wrapped(bias))
-            apply = PlainProduct.apply if left_behind else apply_plain
-            return apply(a, b, bias, (alpha, 0.0, None, out_dtype, "ieee", None, "auto"))
+            return PlainProduct.apply(a, b, bias, (alpha, 0.0, None, out_dtype, "ieee", None, "auto"))
         return Product.apply(a, b, c, bias, alpha, beta, None, out_dtype)
     asked = any(x is not None and x.requires_grad for x in (a, b, c, bias)) or is_differentiated()
     graded = torch.is_grad_enabled() and asked
