@@ -261,7 +261,7 @@ class CopyTiles:
         made = cpasync.make_tiled_tma_atom(
             op, tensor, case.smem, case.tiler, num_multicast=n, internal_type=case.internal
         )
-        check_origin(case.origin, made[1].layout.stride)
+        check_origin(case.origin, made[1].layout.stride, case.tile)
         self.kernel(*made, rows).launch(grid=(n * case.count, 1, 1), block=(32, 1, 1), cluster=(n, 1, 1))
 
     @cute.kernel
@@ -320,10 +320,14 @@ def operation(case: DrawnCopy) -> Any:
     return cpasync.CopyBulkTensorTileG2SOp() if case.load else cpasync.CopyBulkTensorTileS2GOp()
 
 
-def check_origin(origin: Any, strides: Any) -> None:
+def check_origin(origin: Any, strides: Any, tile: tuple[int, ...]) -> None:
     """NotCompared for an origin along modes that share a TMA mode, or have none: what is past the end of one is an
-    element of the other there, as without TMA."""
+    element of the other there, as without TMA. A mode of extent 1 has no coordinate, and boxes past its end
+    may share the TMA mode of another one."""
     steps = flatten_to_tuple(strides)
+    overhung = any(n > 1 and not isinstance(step, ScaledBasis) for n, step in zip(tile, steps, strict=False))
+    if any(flatten_to_tuple(origin)) and (overhung or len(steps) > len(tile)):
+        raise NotCompared
     modes = Counter(step.mode for step in steps if isinstance(step, ScaledBasis))
     for begin, step in zip(flatten_to_tuple(origin), steps, strict=True):
         if begin and not (isinstance(step, ScaledBasis) and step.value == 1 and modes[step.mode] == 1):

@@ -49,7 +49,7 @@ def test_drawn_copies_are_exact_or_refused() -> None:
 def test_drawn_copies_in_other_ways() -> None:
     """Loads for two blocks and reductions, from another origin, also before the tensor, by rows that a swizzle's span
     separates: seeds that are exact."""
-    seeds = [7, 20, 84, 103, 134, 157, 174, 175, 202, 211, 277]
+    seeds = [7, 20, 103, 134, 157, 174, 175, 202, 211, 277]
     assert counted(seeds, ways=True) == {"exact": len(seeds)}
 
 
