@@ -269,7 +269,7 @@ PLACES, WEIGHTS = np.zeros((3, 2), np.int32), np.ones((3, 2), np.float32)
         ({"weights": WEIGHTS[:2]}, r"places has the shape \(3, 2\), weights \(2, 2\)"),
         ({"source": A.T}, "source is a matrix of .* with contiguous rows"),
         ({"source": A.astype(np.int8)}, "source is a matrix of Float16, BFloat16, Float32"),
-        ({"out": np.zeros((3, 8), np.float16)}, "out must be 3 x 24"),
+        ({"out": np.zeros((3, 8), np.float16)}, r"out must have the shape of the result, \(3, 24\)"),
         ({"out": np.zeros((3, K), np.float32)}, "out is a matrix of Float16"),
         ({"out": A[:3]}, "out overlaps source"),
     ],
