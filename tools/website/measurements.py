@@ -10,7 +10,7 @@ from pathlib import Path
 from tools.chart import Bar, BarChart
 from tools.speed import BEHIND, BEHIND_BF16, H100, HOPPER, LIBRARY, OURS, SCALED, SHAPES, UNALIGNED, Row, chart, stored
 
-LAST_BEHIND = "gemm_library_behind_small_h200_2026-11-28"
+LAST_BEHIND = "gemm_library_behind_small_night_h200_2026-11-28"
 """The newest run behind a small kernel, which has one type of each set."""
 ROOT = Path(__file__).parents[2]
 NOTES = ROOT / "bench" / "notes"
@@ -61,7 +61,7 @@ SUBJECTS = {
                 Row("24 unaligned, fp16", UNALIGNED, {**OURS, "set": "unaligned"}),
             ), "of cuBLAS"),
             "behind a small kernel, one H200": ((
-                *_behind("large", "8 large"), *_behind("decode", "6 decode"),
+                *_behind("large", "8 large"), *_behind("decode", "6 decode", LAST_BEHIND),
                 *_behind("streamk_random", "64 random", LAST_BEHIND, BEHIND_BF16),
             ), "of cuBLAS"),
             "in a row, one H100": (tuple(
