@@ -197,7 +197,7 @@ _COUNTS: dict[str, Callable[[int], Any]] = {
     "setmaxnreg.inc.sync.aligned.u32": registers.setmaxregister_increase,
     "setmaxnreg.dec.sync.aligned.u32": registers.setmaxregister_decrease,
 }
-"""Statements with a number in the regs."""
+"""Statements whose operand is a number in the text."""
 _BARRIER = re.compile(r"(bar|barrier)(?:\.cta)?\.(sync|arrive)(\.aligned)?")
 _MBARRIER = re.compile(
     r"mbarrier\.(init|arrive|expect_tx|arrive\.expect_tx|(?:try|test)_wait\.parity)"

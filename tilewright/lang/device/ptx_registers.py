@@ -207,8 +207,8 @@ class PtxRegisters:
             return None
         return shared_place_of(self.values[found[1]])
 
-    def mbarrier(self, token: Operand) -> Pointer:
-        """``[register]`` as the pointer to shared memory that it was made of."""
+    def shared_pointer(self, token: Operand) -> Pointer:
+        """The pointer to shared memory that ``[register]`` was made from, as one to an mbarrier."""
         name = str(token).strip("[] ")
         found = pointer_of(self.values[name]) if name in self.values else None
         if found is None or not isinstance(found.type, PtrType) or found.type.space is not MemSpace.SMEM:

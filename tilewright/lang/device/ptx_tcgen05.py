@@ -58,7 +58,7 @@ def emit(statement: Statement, regs: PtxRegisters) -> None:
 
 def _wait(form: re.Match[str], operands: tuple[Operand, ...], regs: PtxRegisters) -> None:
     barrier, parity = operands
-    mbarriers.mbarrier_wait(regs.mbarrier(barrier), wrap(regs.number(parity, I32)))
+    mbarriers.mbarrier_wait(regs.shared_pointer(barrier), wrap(regs.number(parity, I32)))
 
 
 def _fence(form: re.Match[str], operands: tuple[Operand, ...], regs: PtxRegisters) -> None:
@@ -73,7 +73,7 @@ def _wait_for_moves(form: re.Match[str], operands: tuple[Operand, ...], regs: Pt
 
 def _commit(form: re.Match[str], operands: tuple[Operand, ...], regs: PtxRegisters) -> None:
     mask = Int16(wrap(regs.number(operands[1], I32))) if form["multicast"] else None
-    tcgen05_commit(regs.mbarrier(operands[0]), mask, int(form["ctas"]))
+    tcgen05_commit(regs.shared_pointer(operands[0]), mask, int(form["ctas"]))
 
 
 def _shift(form: re.Match[str], operands: tuple[Operand, ...], regs: PtxRegisters) -> None:
@@ -90,7 +90,7 @@ def _columns(form: re.Match[str], operands: tuple[Operand, ...], regs: PtxRegist
     known = regs.constant(number)
     columns = wrap(regs.number(number, I32)) if known is None else known
     if form["does"] == "alloc":
-        alloc_tmem(columns, Pointer(regs.mbarrier(place).value(), Int32), form["ctas"] == "2")
+        alloc_tmem(columns, Pointer(regs.shared_pointer(place).value(), Int32), form["ctas"] == "2")
     else:
         dealloc_tmem(TensorMemory(wrap(regs.number(place, I32)), Int32), columns, form["ctas"] == "2")
 
