@@ -126,7 +126,7 @@ def _compiled(kernel: Function, options: Any, arch: str) -> Any:
 
 def _write(folder: Path, name: str, files: dict[str, str], alone: str | None) -> None:
     """All files or none: they are written to a temporary folder next to it, then moved. ``alone``: the name of the
-    object file by default."""
+    object file where it is the only file that is kept."""
     if alone is not None and not compiler():
         raise CompileError(f"export_to_c: no C compiler (cc) here, so {str(folder / alone)!r} cannot be made")
     try:

@@ -40,8 +40,8 @@ class Builder:
 
     Of a kernel, ``block_shape`` is the shape of its thread blocks where the launch states it, and ``smem_bytes`` the
     shared memory that is allocated so far, with the (start, end) of the ``smem_gaps`` in it; ``regions`` are the open
-    run-time regions of the language, outermost first. ``recording``: functions that run now
-    describe steps in place of emitting ops, so Python iterates over known ranges.
+    run-time regions of the language, outermost first. ``recording``: functions that run now describe steps
+    in place of emitting ops, so Python iterates over known ranges.
 
     >>> from tilewright.ir.types import I32
     >>> b = Builder(Block([Value(I32, "n")]))

@@ -52,7 +52,7 @@ class Constant(Value):
 
 @dataclass(eq=False, slots=True)
 class Op:
-    """One value a machine does. ``opcode`` names its definition in :mod:`tilewright.ir.ops`."""
+    """One operation of a machine. ``opcode`` names its definition in :mod:`tilewright.ir.ops`."""
 
     opcode: str
     operands: list[Value]

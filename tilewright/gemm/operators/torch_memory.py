@@ -14,13 +14,15 @@ def new_tensors(shape: Sequence[int], stride: Sequence[int], dtype: torch.dtype,
     """A function that makes tensors without values.
 
     The plain way is ``torch.empty_strided``, 1.5 us of host time. Code of torch.compile allocates by a function without
-    PyTorch's dispatcher, which takes 0.5; it knows the current device alone, and modes of the dispatcher do not see it.
+    PyTorch's dispatcher, which takes 0.5; it allocates on the current device only, and modes of the dispatcher do not
+    see it. A PyTorch without this function has the plain way.
     """
     direct, is_current, device = direct_allocation(device)
     plain = partial(torch.empty_strided, shape, stride, dtype=dtype, device=device)
-    if direct is None:
+    modes = getattr(torch._C, "_len_torch_dispatch_stack", None)
+    if direct is None or modes is None:
         return plain
-    short, modes = partial(direct, tuple(shape), tuple(stride), dtype), torch._C._len_torch_dispatch_stack
+    short = partial(direct, tuple(shape), tuple(stride), dtype)
     if is_current is None:
         return lambda: plain() if modes() else short()
     return lambda: short() if is_current() and not modes() else plain()
@@ -31,7 +33,8 @@ def direct_allocation(device: Any) -> tuple[Any, Callable[[], bool] | None, torc
     """PyTorch's function for memory on a kind of device, if it has one, what says whether ``device`` is the current one
     (None: it always is), and the device."""
     device = torch.device(device)
-    direct = getattr(torch._C._dynamo.guards, f"_empty_strided_{device.type}", None)
+    guards = getattr(getattr(torch._C, "_dynamo", None), "guards", None)  # private: it may move
+    direct = getattr(guards, f"_empty_strided_{device.type}", None)
     if device.type == "cuda" and torch.cuda.device_count() > 1:
-        return direct, lambda: torch._C._cuda_getDevice() == device.index, device
+        return direct, lambda: torch.cuda.current_device() == device.index, device
     return direct, None, device

@@ -14,10 +14,10 @@ from tilewright.ir.builder import Builder
 
 
 class _Waiting(threading.local):
-    """What one thread has printed in open regions: the texts, with the files that they are for."""
+    """What one thread has printed in open regions: texts, their files, and whether these are flushed."""
 
     def __init__(self) -> None:
-        self.texts: list[tuple[str, Any]] = []
+        self.texts: list[tuple[str, Any, bool]] = []
 
 
 _WAITING = _Waiting()
@@ -27,7 +27,7 @@ def print_(*items: Any, sep: str | None = None, end: str | None = None, file: An
     """``print``: the text is that of now, and it is shown when no region is open."""
     text = io.StringIO()
     print(*items, sep=sep, end=end, file=text)
-    _WAITING.texts.append((text.getvalue(), file))
+    _WAITING.texts.append((text.getvalue(), file, flush))
     show()
 
 
@@ -45,5 +45,5 @@ def show() -> None:
     if any(builder.regions for builder in Builder._stack.builders):
         return
     texts, _WAITING.texts = _WAITING.texts, []
-    for text, file in texts:
-        print(text, end="", file=file)
+    for text, file, flush in texts:
+        print(text, end="", file=file, flush=flush)
