@@ -18,6 +18,7 @@ from tilewright.atoms.matrix_descriptor import TCGEN05, MatrixDescriptor
 from tilewright.cute.nvgpu import tcgen05
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ConstraintError, SimulationError
+from tilewright.testing import per_thread
 
 HIGH = MatrixDescriptor(1, 64, "SW128", 0, TCGEN05).word >> 32
 LOW = 1 << 16
@@ -225,3 +226,8 @@ def test_registers_of_the_function_have_16_bits_and_more(kind: str) -> None:
 
     with pytest.raises(ConstraintError, match=rf"\.{kind} x for the whole function .* 16, 32, 64 bits"):
         cute.compile(run)
+
+
+@pytest.mark.parametrize("text", [".reg .f16x2 x; mov.b32 x, 3;", "{ .reg .f16x2 x; mov.b32 x, 3; bar.warp.sync -1; }"])
+def test_registers_of_two_halves_have_32_bits(text: str) -> None:
+    per_thread(lambda t: emit(text), 32)

@@ -11,6 +11,7 @@ from tilewright.gemm import matmul
 
 torch = pytest.importorskip("torch")
 gradients = pytest.importorskip("tilewright.gemm.operators.torch_gradients")
+torch_memory = pytest.importorskip("tilewright.gemm.operators.torch_memory")
 
 pytestmark = pytest.mark.unchecked
 
@@ -155,6 +156,19 @@ def test_tensors_that_a_transform_left_behind(plain_products: list[Any]) -> None
     result = matmul(left[0], b)
     result.backward(torch.ones(8, 6))
     assert torch.equal(result, 2 * torch.ones(8, 8) @ b) and (b.grad == 16).all()
+
+
+@pytest.mark.parametrize("missing", ["torch._C._dynamo", "torch._C._len_torch_dispatch_stack"])
+def test_memory_of_a_pytorch_without_the_direct_way(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names that are PyTorch's own may go: then ``torch.empty_strided`` makes the result."""
+    torch_memory.direct_allocation.cache_clear()
+    monkeypatch.delattr(missing)
+    make = torch_memory.new_tensors((2, 3), (1, 2), torch.float16, "cpu")
+    monkeypatch.undo()
+    torch_memory.direct_allocation.cache_clear()
+    for made in (make(), torch_memory.new_tensors((2, 3), (1, 2), torch.float16, "cpu")()):
+        assert (made.shape, made.stride(), made.dtype) == ((2, 3), (1, 2), torch.float16)
+    assert make.func is torch.empty_strided
 
 
 @pytest.mark.gpu

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import linecache
 import random
@@ -432,3 +433,22 @@ def test_what_was_printed_before_an_error_is_shown(capsys) -> None:
     with pytest.raises(ConstraintError):
         compiled(program)
     assert capsys.readouterr().out == "here\n"
+
+
+def test_print_flushes_the_file_that_it_is_given() -> None:
+    class File(io.StringIO):
+        flushed = 0
+
+        def flush(self) -> None:
+            self.flushed += 1
+
+    file = File()
+
+    @cute.jit
+    def program(t):
+        print("kept", file=file)
+        print("flushed", end="", file=file, flush=True)
+        return t
+
+    per_thread(program, 1)
+    assert (file.getvalue(), file.flushed) == ("kept\nflushed", 1)

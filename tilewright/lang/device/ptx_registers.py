@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -234,8 +235,8 @@ def lower_bits(value: Value, kind: ScalarType) -> Value:
 
 
 def width_of(kind: str) -> int:
-    """The width of PTX's type of a register: 32 of ``b32``."""
-    return int(kind.lstrip("bsuf"))
+    """The width of PTX's type of a register: 32 of ``b32`` and of ``f16x2``."""
+    return math.prod(map(int, kind.lstrip("bsuf").split("x")))
 
 
 def names(statement: Statement) -> list[str]:
