@@ -206,7 +206,7 @@ def test_operands_that_do_not_go_together() -> None:
             block_scaled_matmul(a.astype(np.float16), b, scale_a, scale_b)
         with pytest.raises(ArgumentError, match="b has contiguous bytes along K"):
             block_scaled_matmul(a, np.ascontiguousarray(b), scale_a, scale_b)
-        with pytest.raises(ArgumentError, match="writes BFloat16, Float16, Float32 in rows that are multiples of 16"):
+        with pytest.raises(ArgumentError, match="write BFloat16, Float16, Float32 in rows that are multiples of 16"):
             block_scaled_matmul(a, b, scale_a, scale_b, out=np.zeros((64, 64), E4M3))
         with pytest.raises(ArgumentError, match="bias is a vector of 64 elements on cpu"):
             block_scaled_matmul(*operands, np.zeros(3, np.float32))

@@ -130,7 +130,7 @@ def test_operands_that_do_not_go_together() -> None:
             ({"offsets": ends[::-1]}, "offsets do not fall"),
             ({"b": np.ascontiguousarray(b)}, "b has contiguous bytes along K"),
             ({"kernel": "blackwell_e4m3"}, "one kernel on each GPU: leave out kernel"),
-            ({"out": np.zeros((64, 64), E5M2)}, "writes BFloat16, Float16, Float32"),
+            ({"out": np.zeros((64, 64), E5M2)}, "write BFloat16, Float16, Float32"),
         ):
             given = {"a": a, "b": b, "scale_a": scale_a, "scale_b": scale_b, "offsets": ends, **changed}
             with pytest.raises(ArgumentError, match=why):

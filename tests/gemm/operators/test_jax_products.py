@@ -8,6 +8,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tests.blackwell.test_block_scaled_gemm import FORMS
+from tests.blackwell.test_block_scaled_groups import drawn
 from tilewright import sim
 from tilewright.errors import ArgumentError
 from tilewright.gemm import (
@@ -15,6 +17,7 @@ from tilewright.gemm import (
     PermutedOperand,
     PreparedWeight,
     block_scaled_matmul,
+    blocked_group_scales,
     combine_rows,
     compress_2_4,
     grouped_matmul,
@@ -263,12 +266,42 @@ def test_factors_of_blocks(stack: tuple[int, ...]) -> None:
     np.testing.assert_array_equal(found, np.maximum(exact / 2 + bias, 0))
 
 
+@pytest.mark.parametrize(("form", "arch"), [(FORMS[0], "sm_100a"), (FORMS[3], "sm_120a")], ids=["mxfp8", "nvfp4"])
+def test_groups_with_factors_of_blocks(form: Any, arch: str) -> None:
+    """As the same call of NumPy arrays gives: factors as matrices, and in order; groups that are empty or end early."""
+    operands, exact = drawn(150, 40, 160, [8, 8, 140], form)
+    ends, stored = jnp.asarray(operands[4]), [x if x.ndim == 2 else x.swapaxes(1, 2) for x in operands[:4]]
+
+    def product(a: Any, b: Any, scale_a: Any, scale_b: Any, ends: Any, out_dtype: Any = np.float32) -> Any:
+        return scaled_grouped_matmul(a, b.swapaxes(1, 2), scale_a, scale_b.swapaxes(1, 2), ends, out_dtype=out_dtype)
+
+    def of_ordered(a: Any, b: Any, scale_a: Any, scale_b: Any, ends: Any) -> Any:
+        return product(a, b, blocked_group_scales(scale_a, ends), scale_b, ends)
+
+    given = (*map(jnp.asarray, stored), ends)
+    with sim.options(arch=arch):
+        expected = product(*stored, operands[4])
+        found, ordered = (np.asarray(jax.jit(f)(*given)) for f in (product, of_ordered))  # before the options end
+        assert jax.eval_shape(lambda *x: product(*x, out_dtype=None), *given).dtype == jnp.bfloat16
+    np.testing.assert_array_equal(expected, exact)
+    np.testing.assert_array_equal(found, exact)
+    np.testing.assert_array_equal(ordered, exact)
+    in_order = np.asarray(jax.jit(blocked_group_scales)(given[2], ends)).view(np.uint8)
+    np.testing.assert_array_equal(in_order, blocked_group_scales(operands[2], operands[4]).view(np.uint8))
+    empty = jax.jit(product)(given[0][:0], given[1], given[2][:0], given[3], ends)
+    assert empty.shape == (0, 40)
+
+
 def test_refusals() -> None:
     """Where JAX traces the call: with the library's words, before XLA runs anything."""
     weight = prepare_weight(jnp.zeros((16, 256), jnp.int8), jnp.ones((16, 2), jnp.float16))
     a, eight = jnp.ones((3, 256), jnp.float16), jnp.ones((3, 256), E4M3)
     other = PreparedWeight(weight.words[:-1], weight.scales)
     sparse = compress_2_4(jnp.zeros((64, 64), jnp.float16))
+
+    def groups(a: Any, b: Any, scale_a: Any, scale_b: Any, offsets: Any = None, **more: Any) -> Any:
+        return scaled_grouped_matmul(a, b, scale_a, scale_b, ends if offsets is None else offsets, **more)
+
     one, ends, e8m0 = jnp.ones((), jnp.float32), jnp.ones(1, jnp.int32), jnp.ones((3, 8), ml_dtypes.float8_e8m0fnu)
     for call, message in (
         (lambda a: mixed_matmul(a[:, :128], weight), "has not the 256 elements of K"),
@@ -290,6 +323,28 @@ def test_refusals() -> None:
         (lambda a: block_scaled_matmul(eight, eight.T, e8m0[:, :7], e8m0.T), r"scale_a has the shape \(3, 7\)"),
         (lambda a: block_scaled_matmul(eight, eight.T, e8m0, e8m0[:2].T), r"scale_b has the shape \(2, 8\)"),
         (lambda a: block_scaled_matmul(a, eight.T, e8m0, e8m0.T), "a is a matrix of Float8E4M3FN"),
+        (lambda a: block_scaled_matmul(eight[:, :200], eight[:, :200].T, e8m0, e8m0.T), "a has multiples of 16 bytes"),
+        (
+            lambda a: block_scaled_matmul(eight, eight.T, e8m0, e8m0.T),
+            r"write BFloat16, .* not BFloat16 of shape \(3, 3",
+        ),
+        (lambda a: groups(eight, eight.T[None], e8m0[:, :7], e8m0.T[None]), r"scale_a has the shape \(3, 7\); it is"),
+        (lambda a: groups(eight, eight.T[None], e8m0, e8m0.T), r"scale_b has the shape \(8, 3\); 3 rows of 256"),
+        (lambda a: groups(eight, eight.T[None], e8m0, e8m0.T[None, :7]), r"scale_b has the shape \(1, 3, 7\)"),
+        (lambda a: groups(eight, eight.T[None], e8m0, one + e8m0.T[None].astype(np.float32)), "scale_b Float32; both"),
+        (lambda a: groups(eight, eight.T[None], e8m0, e8m0.T[None]), "not BFloat16 of shape"),
+        (lambda a: groups(eight, eight.T, e8m0, e8m0.T), "groups of rows, a matrix times a stack; not for shapes"),
+        (lambda a: groups(a, a.T[None], e8m0, e8m0.T[None]), "a is a matrix of Float8E4M3FN"),
+        (lambda a: groups(eight, eight.T[None], e8m0, e8m0.T[None], ends.astype(np.int16)), "offsets must be int32"),
+        (lambda a: groups(eight, eight.T[None], e8m0, e8m0.T[None], kernel="x"), "leave out kernel"),
+        (lambda a: groups(eight, eight.T[None], e8m0, e8m0.T[None], out=a), "call scaled_grouped_matmul without out"),
+        (
+            lambda a: groups(eight, eight.T[None], one + a[0, :3], one[None]),
+            r"scale_b has the shape \(1,\); .* \(1, 3\)",
+        ),
+        (lambda a: groups(eight, eight.T[None], a[0, :3], one[None]), "scale_a must be float32, got Float16"),
+        (lambda a: groups(eight, eight.T[None], one + a[:, :3], one + a[:1, :2, None]), "blocks of 128 elements of K"),
+        (lambda a: groups(eight, eight.T[None], one, one, out_dtype=E4M3), "writes floats of 16 or 32 bits"),
         (lambda a: scaled_matmul(eight, eight.T, a[0, 0], one), "scale_a must be float32, got Float16"),
         (lambda a: matmul(a, eight.T), "a is Float16, b is Float8E4M3FN"),
         (lambda a: matmul(a, a.T, bias=a[0]), "bias must be a vector of 3 elements"),

@@ -61,10 +61,7 @@ def blocked_scales(scale: Any) -> Any:
     >>> blocked_scales(np.tile(rows, 3).astype(ml_dtypes.float8_e4m3fn))[:20].astype(int).tolist()
     [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 0]
     """
-    kind = framework(scale, "scale")
-    found: Any = (
-        array_of(scale) if kind != "jax" else SimpleNamespace(shape=scale.shape, dtype=numeric_of_dtype(scale.dtype))
-    )  # a tracer has no memory
+    kind, found = framework(scale, "scale"), described("scale", scale)
     if len(found.shape) not in (2, 3) or found.dtype not in (Float8E8M0FNU, Float8E4M3FN):
         raise ArgumentError(
             "scale is a (rows, factors) matrix of Float8E8M0FNU or Float8E4M3FN, or a stack of such, not "
@@ -84,6 +81,13 @@ def blocked_scales(scale: Any) -> Any:
     order = 0, 1, 4, 3, 2, 5
     blocks = blocks.permute(*order) if kind == "torch" else blocks.transpose(*order)
     return blocks.reshape(*stack, -1).view(scale.dtype)
+
+
+def described(name: str, x: Any) -> Any:
+    """The shape, the numeric class and the device of an array, or of a tracer of JAX, which has no memory."""
+    if framework(x, name) != "jax":
+        return array_of(x)
+    return SimpleNamespace(shape=tuple(x.shape), dtype=numeric_of_dtype(x.dtype), device=None)
 
 
 def block_scaled_matmul(
@@ -332,11 +336,17 @@ def are_in_rows(
 
 def check_result(D: Matrix) -> None:
     if D.dtype not in RESULTS or not in_rows_of_16(D):
-        known = ", ".join(x.__name__ for x in RESULTS)
-        raise ArgumentError(
-            f"block_scaled_matmul writes {known} in rows that are multiples of 16 bytes and begin there, not "
-            f"{D.dtype.__name__} of shape {tuple(D.source.shape)}, strides {tuple(array_of(D.source).stride)}"
-        )
+        strides = f", strides {tuple(array_of(D.source).stride)}"
+        raise no_result(D.dtype, f"shape {tuple(D.source.shape)}{strides}")
+
+
+def no_result(dtype: Any, form: str) -> ArgumentError:
+    """The refusal of a result that kernels cannot store by TMA."""
+    known = ", ".join(x.__name__ for x in RESULTS)
+    return ArgumentError(
+        f"products with factors of blocks write {known} in rows that are multiples of 16 bytes and begin there, not "
+        f"{dtype.__name__} of {form}"
+    )
 
 
 def epilogue_of(problem: Problem, n: int, alpha: float, bias: Any, activation: str | None) -> Any:

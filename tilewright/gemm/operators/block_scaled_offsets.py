@@ -10,7 +10,7 @@ from typing import Any
 from tilewright import BFloat16, Float8E4M3FN, Float8E8M0FNU, Int32, Int64
 from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import Matrix
-from tilewright.gemm.block_scaled_config import BLOCK_BYTES, FACTORS, ROWS
+from tilewright.gemm.block_scaled_config import BLOCK_BYTES, ROWS
 from tilewright.gemm.choice.simulated import simulated_work
 from tilewright.gemm.config import AnyConfig, Major, Operand
 from tilewright.gemm.epilogue.functions import Chain
@@ -22,11 +22,13 @@ from tilewright.gemm.host.plan import capability_of, limits, simulated
 from tilewright.gemm.host.problem import Problem, check_output, check_vector
 from tilewright.gemm.kernel.group_table import GroupZeros
 from tilewright.gemm.mainloop.factors import WORDS
-from tilewright.gemm.operators.arrays import check_given_result, framework, namespace, new_result
+from tilewright.gemm.operators.arrays import check_given_result, framework, namespace, new_result, one_framework
 from tilewright.gemm.operators.block_scaled import (
     Elements,
     blocked_scales,
+    blocks_of_factors,
     check_result,
+    described,
     elements,
     factors_of,
     format_of,
@@ -64,19 +66,24 @@ def blocked_group_scales(scale: Any, offsets: Any) -> Any:
     >>> found[:, ::16][:, :6].astype(int).tolist()
     [[0, 1, 2, 0, 0, 0], [3, 4, 5, 6, 7, 0]]
     """
-    found, ends = array_of(scale), array_of(offsets)
-    kinds = {framework(scale, "scale"), framework(offsets, "offsets")}
-    if len(found.shape) != 2 or found.dtype not in (Float8E8M0FNU, Float8E4M3FN) or len(kinds) > 1 or "jax" in kinds:
+    found, ends = described("scale", scale), described("offsets", offsets)
+    one_framework({"scale": scale, "offsets": offsets}, {})
+    if len(found.shape) != 2 or found.dtype not in (Float8E8M0FNU, Float8E4M3FN):
         raise ArgumentError(
-            "scale is a (rows, factors) matrix of Float8E8M0FNU or Float8E4M3FN, of PyTorch, NumPy or CuPy as offsets "
-            f"are, not {found.dtype.__name__} of shape {tuple(found.shape)}"
+            "scale is a (rows, factors) matrix of Float8E8M0FNU or Float8E4M3FN, not "
+            f"{found.dtype.__name__} of shape {tuple(found.shape)}"
         )
     if ends.dtype is not Int32 or len(ends.shape) != 1 or ends.shape[0] == 0 or ends.device != found.device:
         raise ArgumentError(
-            f"offsets is a vector of int32 on {found.device}, a number for each group, not {ends.dtype.__name__} of "
-            f"shape {tuple(ends.shape)} on {ends.device}"
+            f"offsets is a vector of int32{place(found)}, a number for each group, not {ends.dtype.__name__} of "
+            f"shape {tuple(ends.shape)}{place(ends)}"
         )
     return in_order_of_groups(scale, offsets)
+
+
+def place(found: Any) -> str:
+    """Where an array is; a tracer of JAX is nowhere."""
+    return "" if found.device is None else f" on {found.device}"
 
 
 def in_order_of_groups(scale: Any, offsets: Any) -> Any:
@@ -92,18 +99,21 @@ def in_order_of_groups(scale: Any, offsets: Any) -> Any:
     at = numbers + places[library.minimum(found, library.full_like(found, groups - 1))]
     last = ROWS * blocks_of_groups(rows, groups)  # one more row, for what belongs to no group
     at = library.where((found < groups) & (at >= 0) & (at < last), at, last)
-    seen = scale.view(library.uint8) if kind or scale.flags.c_contiguous else scale.copy().view(library.uint8)
+    is_jax = framework(scale) == "jax"
+    as_it_is = kind or is_jax or scale.flags.c_contiguous
+    seen = scale.view(library.uint8) if as_it_is else scale.copy().view(library.uint8)
     spread = library.zeros((last + 1, count), dtype=library.uint8, **kind)
-    spread[at] = seen
+    if is_jax:
+        spread = spread.at[at].set(seen)
+    else:
+        spread[at] = seen
     return blocked_scales(spread[:-1].view(scale.dtype))
 
 
 def block_scaled_groups(
-    a: Any, b: Any, scale_a: Any, scale_b: Any, offsets: Any, out: Any, out_dtype: Any, kernel: Any
+    a: Any, b: Any, scale_a: Any, scale_b: Any, offsets: Any, out: Any, out_dtype: Any, stream: int | None = None
 ) -> Any:
-    """The result of a product."""
-    if kernel is not None:
-        raise ArgumentError("factors of blocks have one kernel on each GPU: leave out kernel")
+    """The result of a product, launched on ``stream`` or the current one."""
     product = FactorsProduct.of(a, b, scale_a, scale_b, offsets, out, out_dtype)
     m, n, k = product.extents
     result = product.D.source
@@ -112,8 +122,24 @@ def block_scaled_groups(
     if 0 in (k, product.groups):
         result[...] = 0
         return result
-    FactorsLaunch(product).run()
+    FactorsLaunch(product).run(stream)
     return result
+
+
+def shape_of_product(a: Any, b: Any, offsets: Any) -> tuple[int, ...]:
+    """The shape of the result; ArgumentError for shapes that do not go together."""
+    if (len(a.shape), len(b.shape)) != (2, 3):
+        raise ArgumentError(
+            "factors of blocks are for groups of rows, a matrix times a stack; not for shapes "
+            f"{tuple(a.shape)} and {tuple(b.shape)}"
+        )
+    return cut_mode_and_shape(tuple(a.shape), tuple(b.shape), tuple(offsets.shape))[1]
+
+
+def check_widths(a: Any, b: Any) -> None:
+    """ArgumentError for elements of different widths."""
+    if a.width != b.width:
+        raise ArgumentError(f"a has elements of {a.width} bits, b of {b.width}: both have as many")
 
 
 @dataclass(frozen=True)
@@ -145,15 +171,9 @@ class FactorsProduct:
     @classmethod
     def of(cls, a: Any, b: Any, scale_a: Any, scale_b: Any, offsets: Any, out: Any, out_dtype: Any) -> FactorsProduct:
         """Check the operands against each other, and make the output where none is given."""
-        if (len(a.shape), len(b.shape)) != (2, 3):
-            raise ArgumentError(
-                "factors of blocks are for groups of rows, a matrix times a stack; not for shapes "
-                f"{tuple(a.shape)} and {tuple(b.shape)}"
-            )
-        _, shape = cut_mode_and_shape(tuple(a.shape), tuple(b.shape), tuple(offsets.shape))
+        shape = shape_of_product(a, b, offsets)
         A, B = elements("a", a), elements("b", swapped(b))
-        if A.width != B.width:
-            raise ArgumentError(f"a has elements of {A.width} bits, b of {B.width}: both have as many")
+        check_widths(A, B)
         form = format_of(A.width, scale_a, scale_b)
         dtype = BFloat16 if out_dtype is None else numeric_class(out_dtype)
         D = Matrix.of("out", new_result(a, shape, dtype) if out is None else out)
@@ -182,26 +202,36 @@ class FactorsProduct:
 
 def factors_of_groups(scale: Any, A: Elements, form: Format, problem: Problem, offsets: Any) -> Matrix:
     """The factors of A as (blocks of 128 rows, words, 1): those of a matrix are put in order first."""
-    count, groups = -(-A.extent // form.vector), int(offsets.shape[0])
-    array, across = array_of(scale), -(-count // FACTORS)
-    least = BLOCK_BYTES * across * blocks_of_groups(A.rows, groups)
+    array, groups = array_of(scale), int(offsets.shape[0])
     if array.device != problem.D.device:
         raise ArgumentError(f"scale_a is on {array.device}, the matrices on {problem.D.device}")
     check_vector("scale_a", array, problem)
-    numbers = math.prod(array.shape)
-    if tuple(array.shape) == (A.rows, count):
-        if 0 in array.shape or groups == 0:
-            return A.matrix  # nothing reads it
+    in_rows = factors_are_in_rows(tuple(array.shape), A.rows, A.extent, groups, form)
+    if 0 in array.shape or groups == 0:
+        return A.matrix  # nothing reads it
+    if in_rows:
         scale = in_order_of_groups(scale, offsets)
-    elif len(array.shape) != 1 or numbers % (BLOCK_BYTES * across) or numbers < least:
-        raise ArgumentError(
-            f"scale_a has the shape {tuple(array.shape)}; it is ({A.rows}, {count}), or a vector of {least} numbers or "
-            f"more in the order of blocked_group_scales: each of {groups} groups fills whole blocks of {ROWS} rows"
-        )
     elif tuple(array.stride) != (1,) or array.address % 16:
         raise ArgumentError("scale_a is contiguous and begins at a multiple of 16 bytes: make a copy")
     words = scale.view(namespace(scale).int64)
+    *_, across = blocks_of_factors(A.rows, A.extent, form)
     return Matrix.of("scale_a", words.reshape(-1, WORDS * across))
+
+
+def factors_are_in_rows(shape: tuple[int, ...], rows: int, extent: int, groups: int, form: Format) -> bool:
+    """Whether the factors of A are a matrix; False where they are in the order of :func:`blocked_group_scales`.
+    ArgumentError for other shapes."""
+    count, _, across = blocks_of_factors(rows, extent, form)
+    if shape == (rows, count):
+        return True
+    block = BLOCK_BYTES * across
+    least = block * blocks_of_groups(rows, groups)
+    if len(shape) != 1 or shape[0] < least or (shape[0] % block if block else shape[0]):
+        raise ArgumentError(
+            f"scale_a has the shape {shape}; it is ({rows}, {count}), or a vector of {least} numbers or more in the "
+            f"order of blocked_group_scales: each of {groups} groups fills whole blocks of {ROWS} rows"
+        )
+    return False
 
 
 class FactorsLaunch(OffsetLaunch):

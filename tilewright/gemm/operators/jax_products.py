@@ -17,8 +17,24 @@ from tilewright.gemm.choice.registry import candidates
 from tilewright.gemm.host.scales import check_scale
 from tilewright.gemm.host.universal import PreparedProblem
 from tilewright.gemm.operators.arrays import framework, operands
-from tilewright.gemm.operators.block_scaled import are_in_rows, blocked_scales, format_of, swapped, type_of_elements
+from tilewright.gemm.operators.block_scaled import (
+    RESULTS,
+    are_in_rows,
+    blocked_scales,
+    described,
+    format_of,
+    no_result,
+    swapped,
+    type_of_elements,
+)
 from tilewright.gemm.operators.block_scaled import launched as launched_with_factors
+from tilewright.gemm.operators.block_scaled_offsets import (
+    block_scaled_groups,
+    check_widths,
+    factors_are_in_rows,
+    in_order_of_groups,
+    shape_of_product,
+)
 from tilewright.gemm.operators.combine import combined_shape, launched
 from tilewright.gemm.operators.jax_call import Arrays, Operation, jnp, transposed
 from tilewright.gemm.operators.jax_op import check_arrays, check_traced
@@ -27,7 +43,13 @@ from tilewright.gemm.operators.mixed import MixedProduct, check_scale_of_rows, c
 from tilewright.gemm.operators.offsets import CutProduct, cut_mode_and_shape, grouped_matmul, product_of
 from tilewright.gemm.operators.prepare_weight import PreparedWeight
 from tilewright.gemm.operators.scaled import ScaledRequest, check_two_matrices
-from tilewright.gemm.operators.scaled_offsets import ScaledCutProduct, cuts_columns_of_blocks, scaled_kernels
+from tilewright.gemm.operators.scaled_offsets import (
+    ScaledCutProduct,
+    check_float_result,
+    check_scales,
+    cuts_columns_of_blocks,
+    scaled_kernels,
+)
 from tilewright.gemm.operators.sparse import CompressedMatrix, SparseRequest, sparse_shape
 from tilewright.gemm.tuning.stand_in import numeric_class
 from tilewright.lang.numbers.dtypes import numeric_of_dtype
@@ -245,6 +267,10 @@ def result_of_scaled_groups(options: ScaledGroupOptions, arrays: Arrays) -> Outc
     options.kernels(a)
     shape = shape_of_groups(arrays)
     dtype = BFloat16 if options.out_dtype is None else numeric_class(options.out_dtype)
+    check_float_result(dtype)
+    (m, k), n, (groups,) = arrays["a"].shape[-2:], arrays["b"].shape[-1], arrays["offsets"].shape
+    mode, _ = cut_mode_and_shape(arrays["a"].shape, arrays["b"].shape, (groups,))
+    check_scales(mode, (m, n, k), groups, *(described(name, arrays[name]) for name in ("scale_a", "scale_b")))
     return shape[::-1] if options.by_columns else shape, dtype
 
 
@@ -294,7 +320,7 @@ def block_scaled(
     check_scale("alpha", alpha)
     turned, of_b = swapped(b), swapped(scale_b) if len(scale_b.shape) == len(b.shape) else scale_b
     check_block_scaled(a, turned)
-    dtype, _ = (type_of_elements(name, numeric_of_dtype(x.dtype), x.shape) for name, x in (("a", a), ("b", turned)))
+    dtype, _ = types_of_elements(a, turned)
     form, extent = format_of(dtype.width, scale_a, scale_b), a.shape[-1] * 8 // dtype.width
     factors = {}
     for name, scale, x in (("scale_a", scale_a, a), ("scale_b", of_b, turned)):
@@ -313,12 +339,31 @@ def check_block_scaled(a: Any, b: Any) -> None:
         raise ArgumentError(f"a has {a.shape[-1]} bytes along K, b {b.shape[-1]}: both have as many")
 
 
+def types_of_elements(a: Any, b: Any) -> list[Any]:
+    """What the bytes of operands (M, K) and (N, K), or stacks of them, are; ArgumentError where they are no elements,
+    or not in rows that TMA reads."""
+    found = []
+    for name, x in (("a", a), ("b", b)):
+        found.append(type_of_elements(name, numeric_of_dtype(x.dtype), x.shape))
+        if x.shape[-1] % 16 and 0 not in x.shape:
+            raise ArgumentError(f"{name} has multiples of 16 bytes along K, not {x.shape[-1]}")
+    return found
+
+
+def stored_by_tma(shape: tuple[int, ...], out_dtype: Any) -> Outcome:
+    """A result of this shape; ArgumentError for one that kernels cannot store."""
+    dtype = BFloat16 if out_dtype is None else numeric_class(out_dtype)
+    if dtype not in RESULTS or (shape[-1] * dtype.bytes % 16 and 0 not in shape):
+        raise no_result(dtype, f"shape {shape}")
+    return shape, dtype
+
+
 def result_of_block_scaled(options: tuple[float, str | None, Any], arrays: Arrays) -> Outcome:
     a, b, bias = arrays["a"], arrays["b"], arrays.get("bias")
     check_block_scaled(a, b)
     if bias is not None and tuple(bias.shape) != (b.shape[-2],):
         raise ArgumentError(f"bias is a vector of {b.shape[-2]} elements, not of shape {tuple(bias.shape)}")
-    return (*a.shape[:-1], b.shape[-2]), BFloat16 if options[2] is None else numeric_class(options[2])
+    return stored_by_tma((*a.shape[:-1], b.shape[-2]), options[2])
 
 
 def execute_block_scaled(options: tuple[float, str | None, Any], arrays: Arrays, stream: int | None) -> None:
@@ -329,3 +374,37 @@ def execute_block_scaled(options: tuple[float, str | None, Any], arrays: Arrays,
 
 
 BLOCK_SCALED = Operation(result_of_block_scaled, execute_block_scaled)
+
+
+def groups_with_factors(a: Any, b: Any, scale_a: Any, scale_b: Any, offsets: Any, out_dtype: Any) -> Any:
+    """:func:`scaled_grouped_matmul` with factors of blocks, of JAX arrays and tracers. JAX puts factors in order."""
+    shape_of_product(a, b, offsets)
+    turned = swapped(b)
+    types = types_of_elements(a, turned)
+    check_widths(*types)
+    form, extent = format_of(types[0].width, scale_a, scale_b), a.shape[-1] * 8 // types[0].width
+    (rows, _), (groups, columns, _) = a.shape, turned.shape
+    of_b = swapped(scale_b) if len(scale_b.shape) == 3 else scale_b
+    a_in_rows = factors_are_in_rows(tuple(scale_a.shape), rows, extent, groups, form)
+    b_in_rows = are_in_rows("scale_b", tuple(of_b.shape), (groups,), columns, extent, form)
+    arrays = {"a": a, "b": b, "scale_a": scale_a, "scale_b": of_b, "offsets": offsets}
+    shape, dtype = result_of_groups_with_factors(out_dtype, arrays)
+    if 0 in (rows, columns, extent, groups):  # no kernel runs
+        return jnp.zeros(shape, dtype.dtype)
+    if a_in_rows:
+        arrays["scale_a"] = in_order_of_groups(scale_a, offsets)
+    if b_in_rows:
+        arrays["scale_b"] = blocked_scales(of_b)
+    return GROUPS_WITH_FACTORS(out_dtype, **arrays)
+
+
+def result_of_groups_with_factors(out_dtype: Any, arrays: Arrays) -> Outcome:
+    return stored_by_tma(shape_of_groups(arrays), out_dtype)
+
+
+def execute_groups_with_factors(out_dtype: Any, arrays: Arrays, stream: int | None) -> None:
+    given = as_given(arrays)
+    block_scaled_groups(**given, out_dtype=None, stream=stream)
+
+
+GROUPS_WITH_FACTORS = Operation(result_of_groups_with_factors, execute_groups_with_factors, handed=along_k)

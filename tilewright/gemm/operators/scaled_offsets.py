@@ -72,7 +72,7 @@ def scaled_grouped_matmul(
         kernel: the name or the entry of a kernel, in place of the choice.
 
     ``torch.compile`` keeps the call as one node, ``torch.ops.tilewright.scaled_grouped_matmul``; it has no gradient.
-    Of JAX arrays it is an operation of JAX, but for the last form.
+    Of JAX arrays it is an operation of JAX.
 
     Raises ArgumentError for operands that do not go together, and for offsets as :func:`grouped_matmul` does.
 
@@ -115,17 +115,19 @@ def multiplied(
     kernel: str | KernelEntry | None,
 ) -> Any:
     """:func:`scaled_grouped_matmul` at length: everything is checked and planned."""
-    if check_frameworks(a, b, scale_a, scale_b, offsets, out) == "jax":
-        from tilewright.gemm.operators.jax_products import scaled_groups
+    kind, factors = check_frameworks(a, b, scale_a, scale_b, offsets, out), has_factors(scale_a) or has_factors(scale_b)
+    if factors and kernel is not None:
+        raise ArgumentError("factors of blocks have one kernel on each GPU: leave out kernel")
+    if kind == "jax":
+        from tilewright.gemm.operators.jax_products import groups_with_factors, scaled_groups
 
-        if out is not None or has_factors(scale_a) or has_factors(scale_b):
-            raise ArgumentError(
-                "scaled_grouped_matmul of JAX arrays takes no out, as they are immutable, and no factors of "
-                "Float8E8M0FNU or Float8E4M3FN"
-            )
+        if out is not None:
+            raise ArgumentError("JAX arrays are immutable: call scaled_grouped_matmul without out, and use its result")
+        if factors:
+            return groups_with_factors(a, b, scale_a, scale_b, offsets, out_dtype)
         return scaled_groups(a, b, scale_a, scale_b, offsets, out_dtype, use_fast_accum, kernel)
-    if has_factors(scale_a) or has_factors(scale_b):
-        return block_scaled_groups(materialised(a), materialised(b), scale_a, scale_b, offsets, out, out_dtype, kernel)
+    if factors:
+        return block_scaled_groups(materialised(a), materialised(b), scale_a, scale_b, offsets, out, out_dtype)
     entries = partial(scaled_kernels, use_fast_accum, kernel)
     if out is None and cuts_columns_of_blocks(a, b, scale_a):
         result = BFloat16 if out_dtype is None else numeric_class(out_dtype)
@@ -149,6 +151,61 @@ def scaled_kernels(use_fast_accum: bool, kernel: Any, dtype: Any) -> list[Kernel
     return [KERNELS[name] for name in names] if kernel is None else candidates(dtype, kernel)
 
 
+def check_float_result(dtype: Any) -> None:
+    """ArgumentError for a result of a type that the scales do not go to."""
+    if not dtype.is_float or dtype.width not in (16, 32):
+        raise ArgumentError(f"scaled_grouped_matmul writes floats of 16 or 32 bits, not {dtype}")
+
+
+def check_scales(
+    cut: int, extents: tuple[int, int, int], groups: int, scale_a: Any, scale_b: Any
+) -> tuple[int, int] | None:
+    """How many rows of A and columns of B share a scale of 128 elements of K, where the offsets cut mode ``cut`` of (M,
+    N, K); None where scales are those of rows and columns. ArgumentError for other shapes and types."""
+    scales = {"scale_a": scale_a, "scale_b": scale_b}
+    for name, scale in scales.items():
+        if scale.dtype is not Float32:
+            raise ArgumentError(f"{name} must be float32, got {scale.dtype.__name__}")
+    found = tuple(scale_a.shape), tuple(scale_b.shape)
+    if tuple(map(len, found)) == {0: (2, 3), 1: (3, 2)}.get(cut):
+        return lines_of_blocks(cut, extents, groups, found)
+    for mode, (name, scale) in enumerate(scales.items()):
+        listed = [shape_of_lines(mode, cut, extents, groups)]
+        if cut == 2:
+            listed.append((groups * extents[mode],))
+        if tuple(scale.shape) not in listed:
+            raise ArgumentError(f"{name} has the shape {tuple(scale.shape)}; for these operands it is {listed[-1]}")
+    return None
+
+
+def lines_of_blocks(
+    cut: int, extents: tuple[int, int, int], groups: int, found: tuple[tuple[int, ...], tuple[int, ...]]
+) -> tuple[int, int]:
+    """How many rows of A and columns of B share a scale of these shapes; ArgumentError for others."""
+    m, n, k = extents
+    deep = -(-k // BLOCK)
+    # By the lines that share a scale: groups begin anywhere among the lines that they cut.
+    shapes: dict[tuple[int, int], tuple[tuple[int, ...], ...]] = {}
+    for lines in (1, BLOCK):
+        if cut == 0:
+            shapes[1, lines] = (m, deep), (groups, deep, -(-n // lines))
+        else:
+            shapes[lines, 1] = (groups, -(-m // lines), deep), (deep, n)
+    for blocks, wanted in shapes.items():
+        if found == wanted:
+            return blocks
+    listed = " or ".join(f"{a} and {b}" for a, b in shapes.values())
+    raise ArgumentError(
+        f"scale_a and scale_b have the shapes {found[0]} and {found[1]}; for blocks of {BLOCK} elements of K they are "
+        f"{listed}"
+    )
+
+
+def shape_of_lines(mode: int, cut: int, extents: tuple[int, int, int], groups: int) -> tuple[int, ...]:
+    """The shape of the scales of rows (0) or columns (1), as a kernel reads them."""
+    return (extents[mode],) if mode == cut else (groups, extents[mode])
+
+
 @dataclass(frozen=True)
 class ScaledCutProduct(CutProduct):
     """The operands and scales, checked."""
@@ -163,51 +220,23 @@ class ScaledCutProduct(CutProduct):
     @cached_property
     def blocks(self) -> tuple[int, int] | None:
         """How many rows of A and columns of B share a scale of 128 elements of K; None where the scales are those of
-        rows and columns."""
-        m, n, k = problem_extents(self.problem)
-        deep = -(-k // BLOCK)
-        found = tuple(array_of(x).shape for x in (self.scale_a, self.scale_b))
-        if tuple(map(len, found)) != {0: (2, 3), 1: (3, 2)}.get(self.mode):
-            return None
-        # By the lines that share a scale: groups begin anywhere among the lines that they cut.
-        shapes: dict[tuple[int, int], tuple[tuple[int, ...], ...]] = {}
-        for lines in (1, BLOCK):
-            if self.mode == 0:
-                shapes[1, lines] = (m, deep), (self.groups, deep, -(-n // lines))
-            else:
-                shapes[lines, 1] = (self.groups, -(-m // lines), deep), (deep, n)
-        for blocks, wanted in shapes.items():
-            if found == wanted:
-                return blocks
-        listed = " or ".join(f"{a} and {b}" for a, b in shapes.values())
-        raise ArgumentError(
-            f"scale_a and scale_b have the shapes {found[0]} and {found[1]}; for blocks of {BLOCK} elements of K they "
-            f"are {listed}"
-        )
+        rows and columns. ArgumentError where they do not fit the operands."""
+        scales = array_of(self.scale_a), array_of(self.scale_b)
+        return check_scales(self.mode, problem_extents(self.problem), self.groups, *scales)
 
     def check(self) -> None:
         """ArgumentError where D is not of floats, or scales do not fit the operands."""
-        d = self.problem.D.dtype
-        if not d.is_float or d.width not in (16, 32):
-            raise ArgumentError(f"scaled_grouped_matmul writes floats of 16 or 32 bits, not {d}")
-        for mode, name in enumerate(("scale_a", "scale_b")):
+        check_float_result(self.problem.D.dtype)
+        _ = self.blocks
+        for name in ("scale_a", "scale_b"):
             array = array_of(getattr(self, name))
-            if array.dtype is not Float32:
-                raise ArgumentError(f"{name} must be float32, got {array.dtype.__name__}")
             if array.device != self.problem.A.device:
                 raise ArgumentError(f"{name} is on {array.device}, the matrices on {self.problem.A.device}")
             check_vector(name, array, self.problem)
-            if self.blocks is not None:
-                continue
-            shape, extent = self.shape(mode), problem_extents(self.problem)[mode]
-            listed = [shape, (self.groups * extent,)] if self.mode == 2 else [shape]
-            if tuple(array.shape) not in listed:
-                raise ArgumentError(f"{name} has the shape {tuple(array.shape)}; for these operands it is {listed[-1]}")
 
     def shape(self, mode: int) -> tuple[int, ...]:
         """The shape in which a kernel reads the scales of rows (0) or columns (1)."""
-        extent = problem_extents(self.problem)[mode]
-        return (extent,) if mode == self.mode else (self.groups, extent)
+        return shape_of_lines(mode, self.mode, problem_extents(self.problem), self.groups)
 
     def suited_entries(self) -> list[KernelEntry]:
         if self.blocks is None:
