@@ -264,3 +264,8 @@ def test_a_call_that_is_repeated_is_not_planned_again(home: str, monkeypatch: py
     assert torch.equal(gemm(a, b, alpha=2.0).d.float(), 2 * exact) and len(planned) == 5
     with pytest.raises(ArgumentError):
         gemm(a, b[:8], alpha=2.0)
+    with pytest.raises(ArgumentError, match="nonsense"):
+        gemm(a, b, alpha=2.0, check="nonsense")
+    elsewhere = "gpu" if home == "cpu" else "cpu"
+    call = gemm_module.GemmCall(a, b, None, None, 2.0, 0.0, None, "auto", "auto", None, None)
+    assert call.key() is not None and replace(call, machine=elsewhere).key() is None, "copies are there and back"

@@ -104,6 +104,12 @@ def test_drawn_plans_are_exact_or_refused(blocks: int) -> None:
     assert counts["exact"] == wanted, "a plan that was exact is refused now, or the other way round"
 
 
+@pytest.mark.parametrize("seed", [84, 205, 725])
+def test_blocks_share_a_tile_along_a_mode_of_extent_1(seed: int) -> None:
+    """The parts of all blocks but the first are past its end: zeros."""
+    assert outcome(DrawnCopy(seed), 2) == "exact"
+
+
 N, S, T = SymbolicInt("n"), SymbolicInt("s"), SymbolicInt("t")
 SIX = (1152, 384, 192, 96, 32, 1)
 LAST = "1@1,1@2,1@3,3@4,1@4,1@0"
@@ -243,3 +249,10 @@ def test_tma_plan_refuses_tiles_it_cannot_copy(
 def test_rows_of_a_box(bits: int, width: int, element: ScalarType, words: str) -> None:
     problems = plan_of(Layout((8, 1024), (1024, 1)), smem_of((8, width), bits), (8, width), F16, element, 1).problems()
     assert (words in problems[0]) if words else not problems
+
+
+def test_a_row_that_is_shorter_than_the_span_is_alone_in_its_box() -> None:
+    """Of gather4 and scatter4 each row is a box of its own, and the next one follows a span apart."""
+    plan = plan_of(Layout((8, 1024), (1024, 1)), smem_of((1, 16), 3), (1, 16), F16, F16, 1)
+    assert not plan.problems()
+    assert "less than the swizzle span" in plan.problems(separate_rows=True)[0]

@@ -264,6 +264,17 @@ def test_what_is_planned_for_one_number_of_rows_is_for_no_other(
     assert sorted(rows_in_turn("one scale", "cpu", long)) == [*range(first, last + 1)]
 
 
+def test_a_result_whose_offsets_are_wide_is_planned(long: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Launches with offsets of 32 bits are not made for a result that needs 64."""
+    monkeypatch.setattr("tilewright.gemm.operators.open_extents.WIDE_OFFSET", 39 * 256)
+    for rows in (33, 34, 35, 39, 40):
+        draw = drawing("cpu", rows)
+        a, b = draw(rows, K, dtype=torch.float8_e4m3fn), draw(256, K, dtype=torch.float8_e4m3fn).T
+        found = scaled_matmul(a, b, draw(1).abs() + 1, torch.ones(1), out_dtype=torch.float32)
+        assert found.shape == (rows, 256)
+    assert [call.result.shape[0] for _, call in long] == [33, 34, 40]
+
+
 def test_an_extent_that_has_been_one_number_is_learnt_when_it_changes(long: list[Any]) -> None:
     """Rows of the source that are not there count as zeros, so their number matters."""
     source, weights = torch.arange(1.0, 31.0)[:, None].repeat(1, 8), torch.ones(16, 2)
