@@ -288,8 +288,19 @@ def test_groups_with_factors_of_blocks(form: Any, arch: str) -> None:
     np.testing.assert_array_equal(ordered, exact)
     in_order = np.asarray(jax.jit(blocked_group_scales)(given[2], ends)).view(np.uint8)
     np.testing.assert_array_equal(in_order, blocked_group_scales(operands[2], operands[4]).view(np.uint8))
-    empty = jax.jit(product)(given[0][:0], given[1], given[2][:0], given[3], ends)
-    assert empty.shape == (0, 40)
+
+
+def test_groups_without_sums() -> None:
+    """No kernel runs, on any GPU: K is 0, there is no group, or no row. Gradients have nothing to add, either."""
+    a, b, ends = jnp.ones((6, 64), jnp.float16), jnp.ones((2, 64, 16), jnp.float16), jnp.asarray(ENDS[1:])
+    for operands in ((a[:, :0], b[:, :0], ends), (a, b[:0], ends[:0]), (a[:0], b, ends)):
+        found = jax.jit(grouped_matmul)(*operands)
+        np.testing.assert_array_equal(found, np.zeros((len(operands[0]), 16)))
+    of_a, of_b = jax.grad(lambda *x: grouped_matmul(*x, ends).astype(jnp.float32).sum(), (0, 1))(a[:0], b)
+    assert of_a.shape == (0, 64) and not of_b.any()
+    (x, y, scale_a, scale_b, last), _ = drawn(8, 16, 64, [3, 8], FORMS[0])
+    given = [jnp.asarray(part) for part in (x[:, :0], y[:, :0], scale_a[:, :0], scale_b[:, :0], last)]
+    np.testing.assert_array_equal(jax.jit(scaled_grouped_matmul)(*given), np.zeros((8, 16)))
 
 
 def test_refusals() -> None:

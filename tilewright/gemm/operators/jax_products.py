@@ -207,6 +207,12 @@ def shape_of_groups(arrays: Arrays) -> tuple[int, ...]:
     return cut_mode_and_shape(seen, tuple(arrays["b"].shape), tuple(offsets.shape))[1]
 
 
+def have_no_sums(arrays: Arrays) -> bool:
+    """Whether there is no group, or nothing to add: extents of 0."""
+    of_a = arrays["a"].shape[-1:] if "rows" in arrays else arrays["a"].shape  # indices of no row are refused later
+    return 0 in (*of_a, *arrays["b"].shape, *arrays["offsets"].shape)
+
+
 def result_of_groups(options: GroupOptions, arrays: Arrays) -> Outcome:
     a, b = (numeric_of_dtype(arrays[name].dtype) for name in ("a", "b"))
     check_types(a, b)
@@ -234,7 +240,7 @@ def gradients_of_groups(options: GroupOptions, arrays: Arrays, grad: Any) -> Arr
     return {"a": of_a, "b": grouped_matmul(transposed(a), scaled, offsets, out_dtype=b.dtype)}
 
 
-GROUPS = Operation(result_of_groups, execute_groups, gradients_of_groups, along_k)
+GROUPS = Operation(result_of_groups, execute_groups, gradients_of_groups, along_k, have_no_sums)
 
 
 @dataclass(frozen=True)
@@ -282,7 +288,7 @@ def execute_scaled_groups(options: ScaledGroupOptions, arrays: Arrays, stream: i
     product_of(ScaledCutProduct, *operands_of, stream=stream, **scales)
 
 
-SCALED_GROUPS = Operation(result_of_scaled_groups, execute_scaled_groups, handed=along_k)
+SCALED_GROUPS = Operation(result_of_scaled_groups, execute_scaled_groups, handed=along_k, is_zero=have_no_sums)
 
 
 # -- weighted sums of rows ---------------------------------------------------------------------------------------------
@@ -376,35 +382,33 @@ def execute_block_scaled(options: tuple[float, str | None, Any], arrays: Arrays,
 BLOCK_SCALED = Operation(result_of_block_scaled, execute_block_scaled)
 
 
-def groups_with_factors(a: Any, b: Any, scale_a: Any, scale_b: Any, offsets: Any, out_dtype: Any) -> Any:
-    """:func:`scaled_grouped_matmul` with factors of blocks, of JAX arrays and tracers. JAX puts factors in order."""
-    shape_of_product(a, b, offsets)
-    turned = swapped(b)
+def result_of_groups_with_factors(out_dtype: Any, arrays: Arrays) -> Outcome:
+    a, b, scale_a, scale_b = (arrays[name] for name in ("a", "b", "scale_a", "scale_b"))
+    shape_of_product(a, b, arrays["offsets"])
+    turned, of_b = swapped(b), swapped(scale_b) if len(scale_b.shape) == 3 else scale_b
     types = types_of_elements(a, turned)
     check_widths(*types)
     form, extent = format_of(types[0].width, scale_a, scale_b), a.shape[-1] * 8 // types[0].width
-    (rows, _), (groups, columns, _) = a.shape, turned.shape
-    of_b = swapped(scale_b) if len(scale_b.shape) == 3 else scale_b
-    a_in_rows = factors_are_in_rows(tuple(scale_a.shape), rows, extent, groups, form)
-    b_in_rows = are_in_rows("scale_b", tuple(of_b.shape), (groups,), columns, extent, form)
-    arrays = {"a": a, "b": b, "scale_a": scale_a, "scale_b": of_b, "offsets": offsets}
-    shape, dtype = result_of_groups_with_factors(out_dtype, arrays)
-    if 0 in (rows, columns, extent, groups):  # no kernel runs
-        return jnp.zeros(shape, dtype.dtype)
-    if a_in_rows:
-        arrays["scale_a"] = in_order_of_groups(scale_a, offsets)
-    if b_in_rows:
-        arrays["scale_b"] = blocked_scales(of_b)
-    return GROUPS_WITH_FACTORS(out_dtype, **arrays)
-
-
-def result_of_groups_with_factors(out_dtype: Any, arrays: Arrays) -> Outcome:
+    groups, columns, _ = turned.shape
+    factors_are_in_rows(tuple(scale_a.shape), a.shape[0], extent, groups, form)
+    are_in_rows("scale_b", tuple(of_b.shape), (groups,), columns, extent, form)
     return stored_by_tma(shape_of_groups(arrays), out_dtype)
 
 
+def factors_in_order(arrays: Arrays) -> Arrays:
+    """JAX puts factors in order, and turns B."""
+    scale_a, scale_b = arrays["scale_a"], arrays["scale_b"]
+    if len(scale_a.shape) == 2:
+        scale_a = in_order_of_groups(scale_a, arrays["offsets"])
+    if len(scale_b.shape) == 3:
+        scale_b = blocked_scales(swapped(scale_b))
+    return along_k({**arrays, "scale_a": scale_a, "scale_b": scale_b})
+
+
 def execute_groups_with_factors(out_dtype: Any, arrays: Arrays, stream: int | None) -> None:
-    given = as_given(arrays)
-    block_scaled_groups(**given, out_dtype=None, stream=stream)
+    block_scaled_groups(**as_given(arrays), out_dtype=None, stream=stream)
 
 
-GROUPS_WITH_FACTORS = Operation(result_of_groups_with_factors, execute_groups_with_factors, handed=along_k)
+GROUPS_WITH_FACTORS = Operation(
+    result_of_groups_with_factors, execute_groups_with_factors, handed=factors_in_order, is_zero=have_no_sums
+)

@@ -119,12 +119,13 @@ def multiplied(
     if factors and kernel is not None:
         raise ArgumentError("factors of blocks have one kernel on each GPU: leave out kernel")
     if kind == "jax":
-        from tilewright.gemm.operators.jax_products import groups_with_factors, scaled_groups
+        from tilewright.gemm.operators.jax_products import GROUPS_WITH_FACTORS, scaled_groups
 
         if out is not None:
             raise ArgumentError("JAX arrays are immutable: call scaled_grouped_matmul without out, and use its result")
         if factors:
-            return groups_with_factors(a, b, scale_a, scale_b, offsets, out_dtype)
+            arrays = {"a": a, "b": b, "scale_a": scale_a, "scale_b": scale_b, "offsets": offsets}
+            return GROUPS_WITH_FACTORS(out_dtype, **arrays)
         return scaled_groups(a, b, scale_a, scale_b, offsets, out_dtype, use_fast_accum, kernel)
     if factors:
         return block_scaled_groups(materialised(a), materialised(b), scale_a, scale_b, offsets, out, out_dtype)
