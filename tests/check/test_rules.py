@@ -400,7 +400,15 @@ def test_reads_of_loops_that_change_nothing_are_polls(ask: Callable[..., Any], p
 @pytest.mark.unchecked
 @pytest.mark.parametrize(
     ("use", "watched"),
-    [("predicates", False), ("branch", False), ("chosen", False), ("store", True), ("shuffle", True), ("loop", True)],
+    [
+        ("predicates", False),
+        ("branch", False),
+        ("chosen", False),
+        ("store", True),
+        ("shuffle", True),
+        ("loop", True),
+        ("decision", True),
+    ],
 )
 def test_registers_that_some_path_leaves_out_are_watched_where_they_leave_the_thread(use: str, watched: bool) -> None:
     """Watching costs time: stores under the same condition, as elementwise kernels have them, need none."""
@@ -428,6 +436,9 @@ def test_registers_that_some_path_leaves_out_are_watched_where_they_leave_the_th
         elif cutlass.const_expr(use == "branch"):
             if t < n:
                 y[t] = out[0]
+        elif cutlass.const_expr(use == "decision"):
+            if total > 0:
+                y[t] = 1.0
         else:
             cute.copy(atom, out, there)
 

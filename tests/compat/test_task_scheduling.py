@@ -435,6 +435,25 @@ def test_loops_and_branches_of_a_schedule_are_pythons() -> None:
     assert captured(fill) == expected
 
 
+def test_loops_behind_a_schedule_are_the_kernels() -> None:
+    @cute.kernel
+    def kernel(x: cute.Tensor) -> None:
+        @ts.schedule
+        def filled(ring: MemoryResource) -> None:
+            ring.acquire()
+
+        filled(MemoryResource(name="ring"))
+        for i in range(4):
+            x[i] = i
+
+    @cute.jit
+    def host(x: cute.Tensor) -> None:
+        kernel(x).launch(grid=1, block=1)
+
+    (made,) = cute.compile(host, np.zeros(4, np.int32)).kernels
+    assert [op.opcode for op in made.body.walk()].count("for") == 1
+
+
 def _loops(ring: Any, t: Any) -> None:
     for _ in range(t):
         ring.acquire()
