@@ -91,6 +91,47 @@ def test_slices_outside_of_their_tensor(run, refused):
     np.testing.assert_array_equal(run(unused, x).numpy(), [[1] * 4] * 2 + [[7] * 4] * 2)
 
 
+def test_tiles_and_slices_of_registers_outside_of_their_tensor(run, refused):
+    """One error each, at the line that uses the elements; a tile that is only made is none."""
+
+    @cute.kernel
+    def tile(x: cute.Tensor):
+        part = cute.local_tile(x, (2, 4), (2, 0))
+        x[0, None].store(part[0, None].load())
+
+    @cute.kernel
+    def projected(x: cute.Tensor):
+        part = cute.local_tile(x, (2, 9, 2), (1, 5, 2), proj=(1, None, 1))
+        part.fill(1.0)
+
+    @cute.kernel
+    def fragment(x: cute.Tensor):
+        values = cute.make_rmem_tensor((4, 3), cutlass.Float32)
+        values.fill(1.0)
+        x[0, None].store(values[None, 3].load())
+
+    @cute.kernel
+    def element(x: cute.Tensor):
+        values = cute.make_rmem_tensor((4, 3), cutlass.Float32)
+        values[None, 4][1] = 1.0
+
+    @cute.kernel
+    def inside(x: cute.Tensor):
+        values = cute.make_rmem_tensor((4, 3), cutlass.Float32)
+        values.fill(7.0)
+        for k in cutlass.range_constexpr(3):
+            part, following = cute.local_tile(x, (2, 4), (k, 0)), values[None, k + 1]
+            if cutlass.const_expr(k == 1):
+                part[0, None].store(following.load())
+
+    x = from_dlpack(np.ones((4, 4), np.float32))
+    refused(r"the tile \(2,0\) is outside .* has \(2,1\) tiles", lambda: run(tile, x), "store(part[0, None].load())")
+    refused(r"the tile \(1,2\) is outside .* has \(2,2\) tiles", lambda: run(projected, x), "part.fill(1.0)")
+    refused(r"\(_,3\) is outside", lambda: run(fragment, x), "store(values[None, 3].load())")
+    refused(r"\(_,4\) is outside", lambda: run(element, x), "values[None, 4][1] = 1.0")
+    np.testing.assert_array_equal(run(inside, x).numpy(), [[1] * 4] * 2 + [[7] * 4] + [[1] * 4])
+
+
 @pytest.mark.parametrize("index", [16, -1, (4, 0), (0, 4), (4, None)])
 def test_elements_of_the_host_outside_of_their_tensor(refused, index):
     x = from_dlpack(np.zeros((4, 4), np.float32))

@@ -66,7 +66,7 @@ from tilewright.layout.swizzle import (
 from tilewright.layout.symbolic import SymbolicBool as SymbolicBool, SymbolicInt as SymbolicInt
 from tilewright.layout.text import format_tree as format_tree, parse as parse
 from tilewright.layout.tile import (
-    inner_partition as inner_partition, local_partition as local_partition, local_tile as local_tile,
+    inner_partition as inner_partition, local_partition as local_partition, local_tile as local_tile, tiles_at as tiles_at,
     outer_partition as outer_partition,
 )
 from tilewright.layout.tuple_functions import (

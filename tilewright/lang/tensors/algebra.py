@@ -14,6 +14,7 @@ from tilewright import layout as _layout
 from tilewright.errors import HOW_STATIC, ConstraintError, LayoutError
 from tilewright.lang.numbers.numeric import Int64, Integer
 from tilewright.lang.tensors.layout_functions import cosize, make_layout, size
+from tilewright.lang.tensors.overhung import tile_at
 from tilewright.lang.tensors.pointer import Pointer, recast_ptr, retyped
 from tilewright.lang.tensors.registers import Registers, alloc
 from tilewright.lang.tensors.tensor import Tensor, make_tensor, unwrap_tree
@@ -136,7 +137,11 @@ def local_tile(input: Any, tiler: Any, coord: Any, proj: Any = None, *, loc: Any
     tiler, coord = unwrap_tree(_tuple(tiler)), unwrap_tree(_tuple(coord))
     if not isinstance(input, Tensor):
         return _layout.local_tile(input, tiler, coord, proj)[0]
-    return input.moved(lambda layout, c: _layout.local_tile(layout, tiler, c, proj), coord)
+    tile = input.moved(lambda layout, c: _layout.local_tile(layout, tiler, c, proj), coord)
+    if input.is_coordinate or not isinstance(input.linear, Layout):
+        return tile
+    own, grid = _layout.tiles_at(input.linear, tiler, coord, proj)
+    return tile_at(tile, own, grid, input)
 
 
 @overload

@@ -7,11 +7,12 @@ from typing import Any
 from tilewright.ir.core import Op, Value
 from tilewright.lang.numbers.numeric import Integer, unwrap
 from tilewright.layout.layout import Layout
-from tilewright.layout.tuples import is_static, product
+from tilewright.layout.tuples import flatten_to_tuple, is_static, product
 
 WITHIN = "within"
-"""The attribute of a ``load`` or ``store``: pairs (coordinate, extent), each an int or a value, that are not known to
-be in order. Nothing but the checks of the simulator reads it."""
+"""The attribute of a ``load`` or ``store``, or of the ``ptr.add`` of a slice: pairs (coordinate, extent), each an int
+or a value, that are not known to be in order. Nothing but the checks of the simulator reads it, and that of a slice
+where its pointer is used."""
 
 
 def note(op: Op, coord: Any, layout: Any) -> None:
@@ -20,6 +21,25 @@ def note(op: Op, coord: Any, layout: Any) -> None:
         pairs = tuple(_pairs(coord, layout.shape))
         if pairs:
             op.attrs[WITHIN] = pairs
+
+
+def note_slice(moved: Any, tensor: Any, coord: Any) -> None:
+    """Note at the pointer ``moved`` of a slice what the coordinates that it fixes must stay below. Where all of the
+    offset waits for a swizzle, no op has made the pointer yet, and nothing is noted."""
+    base, layout = getattr(moved, "base", None), tensor.linear
+    if not isinstance(base, Value) or base is tensor.engine.base or not isinstance(layout, Layout):
+        return
+    pairs = tuple(_pairs(_moving(coord, layout.stride), layout.shape))
+    if pairs and base.op is not None and base.op.opcode == "ptr.add":
+        base.op.attrs[WITHIN] = pairs
+
+
+def _moving(coord: Any, stride: Any) -> Any:
+    """``coord`` without the parts that do not move the pointer, as of a mode that repeats its elements."""
+    if isinstance(coord, tuple) and isinstance(stride, tuple) and len(coord) == len(stride):
+        return tuple(map(_moving, coord, stride))
+    strides = flatten_to_tuple(stride)
+    return None if all(isinstance(d, int) and d == 0 for d in strides) else coord
 
 
 def inside(coord: Any, shape: Any) -> bool:

@@ -1,7 +1,8 @@
-"""Pointers into parts that may be beyond the end of the tensor that they were cut from."""
+"""Pointers into parts, and registers of parts, that may be beyond the end of the tensor that they were cut from."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tilewright.errors import ConstraintError
@@ -51,13 +52,52 @@ def guarded(tensor: Any) -> Any:
     return Tensor(pointer.plain(), tensor.linear) if isinstance(pointer, OverhungPointer) else tensor
 
 
+class OverhungRegisters(Registers):
+    """Registers that a slice outside of its tensor would have; ``why`` says where an element of them is used."""
+
+    __slots__ = ("why",)
+    why: str
+
+    @classmethod
+    def of(cls, registers: Registers, why: str) -> OverhungRegisters:
+        made = cls(registers.frag, registers.dtype, registers.offset)
+        made.why = why
+        return made
+
+    def __add__(self, offset: Any) -> Registers:
+        return OverhungRegisters.of(super().__add__(offset), self.why)
+
+    def recast(self, dtype: Any) -> Registers:
+        return OverhungRegisters.of(super().recast(dtype), self.why)
+
+    with_dtype = recast
+
+    def load(self, offsets: Sequence[int], index: Any = 0, scalar: bool = False) -> Value:
+        raise ConstraintError(self.why)
+
+    def store(self, value: Value, offsets: Sequence[int], index: Any = 0) -> None:
+        raise ConstraintError(self.why)
+
+
 def slice_at(part: Tensor, coord: Any, tensor: Tensor) -> Tensor:
     """``part``, the slice of ``tensor`` at ``coord``. Where that is provably outside of the tensor, an access without
     predicates is an error: it would reach other memory, as another stage's or another tensor's. The slice alone is
     none: programs make the next tile's before they ask whether there is one."""
-    if type(part.engine) is Registers or part.is_coordinate or inside(coord, tensor.shape):
+    if part.is_coordinate or inside(coord, tensor.shape):
         return part
-    wrong = f"the coordinate {format_tree(coord)} is outside {tensor}"
+    return _overhung(part, f"the coordinate {format_tree(coord)} is outside {tensor}")
+
+
+def tile_at(part: Tensor, coord: Any, tiles: Any, tensor: Tensor) -> Tensor:
+    """The same of ``part``, the tile at ``coord`` of ``tensor``, of which there are ``tiles`` along each mode."""
+    if part.is_coordinate or inside(coord, tiles):
+        return part
+    return _overhung(part, f"the tile {format_tree(coord)} is outside {tensor}, which has {format_tree(tiles)} tiles")
+
+
+def _overhung(part: Tensor, wrong: str) -> Tensor:
+    if type(part.engine) is Registers:
+        return Tensor(OverhungRegisters.of(part.engine, wrong), part.linear)
     if not Builder.active() or type(part.engine) is not Pointer:
         raise ConstraintError(wrong)
     return Tensor(OverhungPointer.of(part.engine, wrong), part.linear)

@@ -250,7 +250,10 @@ class Tensor(Drawable):
         if self.is_coordinate:
             return Tensor(add_coords(self.engine, self.linear(zeros_for_none(coord))), layout)
         dynamic, static = self._place(zeros_for_none(coord))
-        return Tensor(self.engine + dynamic + static, layout)
+        moved = self.engine + dynamic
+        if isinstance(self.engine, Pointer):
+            bounds.note_slice(moved, self, coord)
+        return Tensor(moved + static, layout)
 
     def _place(self, coord: Any) -> access.SplitOffset:
         self._need_elements("indexing")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -163,6 +163,15 @@ def written_by_threads(function: Function) -> set[int]:
     }
 
 
+class Within(NamedTuple):
+    """A coordinate and the extent that it has to stay below, numbers or values, and the op that notes them: an access,
+    or the ``ptr.add`` of a slice."""
+
+    coord: Any
+    extent: Any
+    op: Op
+
+
 class KernelFacts:
     """What the checks ask of a kernel, whatever it is launched with; each fact is found when it is first asked for."""
 
@@ -302,9 +311,21 @@ class KernelFacts:
         return bool(self.allocations or self.maybe_unwritten or any(atom.shuffles for atom in self.atoms))
 
     @cached_property
-    def within(self) -> dict[Op, Any]:
-        """Coordinates that have to stay within extents."""
-        return {op: op.attrs["within"] for op in self.ops if "within" in op.attrs}
+    def within(self) -> dict[Op, tuple[Within, ...]]:
+        """Coordinates that have to stay within extents where an op accesses memory: its own, and those of the slices
+        that its pointers were made of."""
+        noted: dict[Value, tuple[Within, ...]] = {}
+        found: dict[Op, tuple[Within, ...]] = {}
+        for op in self.ops:
+            own = tuple([Within(coord, extent, op) for coord, extent in op.attrs.get("within", ())])
+            pairs = tuple(dict.fromkeys([*own, *[w for v in op.operands for w in noted.get(v, ())]]))
+            if not pairs:
+                continue
+            if op.opcode in ("ptr.add", "ptr.cast"):
+                noted[op.result] = pairs
+            elif op.opcode in ("load", "store", "call"):
+                found[op] = pairs
+        return found
 
     @cached_property
     def arithmetic(self) -> set[Op]:
