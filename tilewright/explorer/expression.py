@@ -41,6 +41,7 @@ NOT_OPERATIONS = {  # classes apart: what takes a Python function or a word, or 
     "parse",
     "same_int",
     "same_tree",
+    "tiles_at",
     "transform_apply",
     "transform_leaf",
     "widest_smem_atom",
