@@ -60,7 +60,7 @@ def test_wrong_coordinates_are_refused(run, refused, coord, match):
 
 
 def test_slices_outside_of_their_tensor(run, refused):
-    """An access would reach the next row, stage or tensor. A slice that is only made is none."""
+    """An access would reach the next row, stage or tensor. A slice that nothing uses is allowed."""
 
     @cute.kernel
     def row(x: cute.Tensor):
@@ -92,7 +92,7 @@ def test_slices_outside_of_their_tensor(run, refused):
 
 
 def test_tiles_and_slices_of_registers_outside_of_their_tensor(run, refused):
-    """One error each, at the line that uses the elements; a tile that is only made is none."""
+    """One error each, at the line that uses the elements; a tile that nothing uses is allowed."""
 
     @cute.kernel
     def tile(x: cute.Tensor):

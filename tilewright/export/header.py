@@ -48,7 +48,7 @@ typedef struct {{
   int32_t device;
 }} {prefix}_Kernel_Module_t;
 
-/* Loads the kernels into the current context (if there is none, into the primary one of device 0, which becomes
+/* Loads the kernels into the current context (without one, into that of device 0, the primary one, which becomes
    current). Other devices get them when a call is made there. The driver is found at run time: no CUDA toolkit. */
 int32_t {prefix}_Kernel_Module_Load({prefix}_Kernel_Module_t *module);
 int32_t {prefix}_Kernel_Module_Unload({prefix}_Kernel_Module_t *module);

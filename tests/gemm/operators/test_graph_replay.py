@@ -1,5 +1,5 @@
 """Products in CUDA graphs: captured once, then operands, scales, indices and offsets change in place, and each replay
-has the numbers of what is there then."""
+gives the result of the new values."""
 
 from __future__ import annotations
 
