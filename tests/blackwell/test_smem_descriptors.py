@@ -40,14 +40,15 @@ def test_whole_buffers_and_what_is_refused() -> None:
         layout = cute.tile_to_shape(atom, (128, 64), (0, 1))
         pointer = cute.recast_ptr(buffer, layout.inner) if swizzled else buffer
         shape = layout.outer if not dynamic else cute.make_layout((128, t + 64), stride=(64, 1))
-        return (tcgen05.make_umma_smem_desc(pointer, shape, major, following) >> 32).to(cutlass.Int32)
+        found = tcgen05.make_umma_smem_desc(pointer, shape, major, following)
+        return (tcgen05.smem_descriptor_to_int(found) >> 32).to(cutlass.Int32)
 
     assert per_thread(made, 1) == per_thread(lambda t: made(t, major=K), 1) == [0x40004040]
     for how, why in (
         ({"swizzled": False}, "tcgen05"),
         ({"major": "row"}, "major is 'k' or 'mn', not 'row'"),
         ({"dynamic": True}, "the layout of a buffer is static"),
-        ({"following": 1}, "next_src belongs to K = 96"),
+        ({"following": 1}, "a pointer to shared memory at a multiple of 16 as next_src, not 1"),
     ):
         with pytest.raises(ConstraintError, match=why):
             per_thread(lambda t, how=how: made(t, **how), 1)

@@ -63,7 +63,7 @@ def test_stand_ins_in_annotations_and_base_classes() -> None:
 def test_stand_ins_behave_as_python_objects() -> None:
     cutlass = importlib.import_module("tilewright")
     cast = importlib.import_module("tilewright._mlir.dialects.cute").CastOp
-    for stand_in in (cutlass.print_nd_vector, find("cutlass.cute.nvgpu.tcgen05.SM103MmaMXF4Op"), cast):
+    for stand_in in (cutlass.print_nd_vector, find("cutlass.cute.nvgpu.tcgen05.MmaF16BF16SparseOp"), cast):
         assert not hasattr(stand_in, "nonsense") and getattr(stand_in, "nonsense", None) is None
         assert not hasattr(stand_in, "_nonsense") and callable(stand_in) and isinstance(stand_in, type)
         assert list(inspect.signature(stand_in).parameters) == ["args", "kwargs"]
@@ -93,6 +93,6 @@ def test_stand_in_used_in_a_kernel_names_the_line() -> None:
 
 
 def test_the_reason_of_a_module_is_that_of_its_names() -> None:
-    assert find("cutlass.cute.nvgpu.tcgen05.SM103MmaMXF4Op").why.startswith("the public documentation does not")
+    assert find("cutlass.cute.nvgpu.tcgen05.MmaF16BF16SparseOp").why.startswith("the public documentation does not")
     assert find("cutlass.vector.broadcast_to").path == "cutlass.vector.broadcast_to"
     assert stand_ins.stand_in("cutlass.x", "y", ("A",)) is stand_ins.stand_in("cutlass.x", "y", ("A",))

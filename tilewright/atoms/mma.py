@@ -81,6 +81,8 @@ class Mma(Instruction):
     """Further ones, whose values are registers: scale factors."""
     descriptor_format: ClassVar[DescriptorFormat | None] = None
     """The format of the descriptors by which it names operands in shared memory; None: it reads registers only."""
+    rows_go_on: bool = False
+    """Whether a descriptor names a second place, where the rows of an operand go on."""
     accesses: tuple[Access, ...] = (
         Access("update", "D", (MemSpace.RMEM,), 0),
         Access("read", "A", (MemSpace.RMEM,), 1),

@@ -85,6 +85,10 @@ class Tcgen05Mma(DescriptorMma):
         return MmaForm(self.kind, self.ctas, self.source == "TS", self.sparsity > 1, self.stationary, k_96)
 
     @property
+    def rows_go_on(self) -> bool:  # type: ignore[override]  # a constant of other instructions
+        return self.form.k_96
+
+    @property
     def descriptor(self) -> InstructionDescriptor:
         """The instruction descriptor. ConstraintError for types that the kind does not have."""
         m, n, _ = self.shape_mnk

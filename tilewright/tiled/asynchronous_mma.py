@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.atoms.matrix_descriptor import ADDRESS_BITS, descriptor_layout, matrix_descriptor
+from tilewright.atoms.matrix_descriptor import ABSOLUTE, ADDRESS_BITS, TCGEN05, descriptor_layout, matrix_descriptor
 from tilewright.atoms.mma import Mma
 from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
@@ -30,6 +30,11 @@ def make_descriptors(atom: MmaAtom, which: str, partition: Any) -> Tensor:
     instruction = atom.instruction
     format_ = instruction.descriptor_format
     assert format_ is not None
+    if instruction.rows_go_on:
+        raise ConstraintError(
+            f"{instruction}: the rows of one MMA may go on in another buffer, which a fragment cannot say: make the "
+            "descriptors of each MMA by tcgen05.make_umma_smem_desc with next_src, and call cute.mma_atom_call"
+        )
     pointer = getattr(partition, "engine", None)
     if not isinstance(pointer, Pointer) or pointer.memspace is not AddressSpace.smem:
         raise ConstraintError(
@@ -137,4 +142,28 @@ def _descriptor_operand(instruction: Mma, role: str, x: Tensor) -> tuple[Value, 
         )
     if not is_static(x.linear):
         raise ConstraintError(f"{instruction}: the rest modes of {role} {x.linear} must be static: slice the stage")
+    if iterator.tile is not None:
+        _check_single(instruction, role, iterator)
     return Int32(iterator.low + iterator.offset).ir_value(), x.linear, iterator.high
+
+
+def _check_single(instruction: Mma, role: str, descriptor: Descriptors) -> None:
+    """A descriptor of ``make_umma_smem_desc``, which did not know the instruction, names such a tile as it reads."""
+    assert descriptor.tile is not None
+    (major, rows), (m, n, _) = descriptor.tile, instruction.shape_mnk
+    wanted = instruction.major_of(role), (m if role == "A" else n) // instruction.ctas
+    if (major, rows) != wanted:
+        raise ConstraintError(
+            f"{instruction}: {role} is {wanted[0]}-major and a block has {wanted[1]} rows of it, but the descriptor "
+            f"names a {major}-major tile of {rows}"
+        )
+    given, stored = descriptor.dtype.ir_type, instruction.stored_type(role)
+    if given != stored and not (stored.width < given.width == 8):  # bytes hold two numbers of 4 bits
+        raise ConstraintError(f"{instruction}: {role} is of {stored}, but the descriptor names a buffer of {given}")
+    format_ = instruction.descriptor_format
+    goes_on = bool(descriptor.high & ABSOLUTE)
+    if format_ is not TCGEN05 or goes_on != instruction.rows_go_on:
+        raise ConstraintError(
+            f"{instruction}: its descriptors {'name' if instruction.rows_go_on else 'do not name'} the buffer where "
+            f"rows go on: make_umma_smem_desc of tcgen05 with{'' if instruction.rows_go_on else 'out'} next_src"
+        )

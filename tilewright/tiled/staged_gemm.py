@@ -163,7 +163,7 @@ def mma_atom_call(
     [1.0, 11.0, 21.0, 31.0]
     """
     for x in (d, a, b, c):
-        if rank(x.linear) != 1:
+        if any(size(x.linear[i]) != 1 for i in range(1, rank(x.linear))):
             raise ConstraintError(f"{atom.instruction}: one call takes tensors (V), not {x.linear}: use cute.gemm")
     gemm(atom, d, a, b, c)
 

@@ -78,6 +78,10 @@ def make_smem_layout_sfa(
 ) -> Layout:
     """The factors of A in a block's shared memory, in bytes: ((rows, elements of an MMA), 1, MMAs along K, stages).
 
+    An MMA with K 96 (sm_103a) takes 3 or 6 factors of a row, which do not divide the blocks of 4; for it the modes are
+    those of single factors: ((rows, ``sf_vec_size`` elements), 1, factors along K, stages), of which every third or
+    sixth is where an MMA begins.
+
     >>> from tilewright.cute import Float8E4M3FN, Float8E8M0FNU
     >>> from tilewright.cute.nvgpu import tcgen05
     >>> from tilewright.utils.blackwell_helpers import make_blockscaled_trivial_tiled_mma
@@ -103,7 +107,8 @@ def make_tmem_layout_sfa(
     tiled_mma: Any, mma_tiler_mnk: Any, sf_vec_size: int, smem_layout: Any, *, loc: Any = None, ip: Any = None
 ) -> Layout:
     """The factors of A in a block's tensor memory, in bytes: ((rows and repetitions, elements of an MMA), 1, MMAs along
-    K). ``smem_layout`` is that of one stage, ``make_smem_layout_sfa`` without its last mode (ConstraintError else)."""
+    K). ``smem_layout`` is that of one stage, ``make_smem_layout_sfa`` without its last mode (ConstraintError else); for
+    K 96 it may have fewer factors along K than the tile, those that are in tensor memory at a time."""
     return _in_tensor_memory(tiled_mma, mma_tiler_mnk, sf_vec_size, smem_layout, "A")
 
 
@@ -151,6 +156,8 @@ def _for_warps(tiled_mma: Any, rows: int, k: int, vec: int, stages: int) -> Layo
 
 
 def _in_tensor_memory(tiled_mma: Any, tiler: Any, vec: int, smem_layout: Any, which: str) -> Layout:
+    if tiled_mma.instruction.rows_go_on:
+        tiler = (tiler[0], tiler[1], vec * size(smem_layout.shape[2]))
     tile = _tile(tiled_mma, tiler, vec, which)
     if size(smem_layout) != size(tile.smem_layout()):
         raise ConstraintError(
@@ -166,7 +173,8 @@ def _tile(tiled_mma: Any, tiler: Any, vec: int, which: str) -> ScaleTile:
         raise ConstraintError(
             f"{atom}: factors for {vec} elements each; the MMA has factors for {getattr(atom, 'vec', 'none')}"
         )
-    return ScaleTile(m // atom.ctas if which == "A" else n, k, vec, atom.shape_mnk[2])
+    step = vec if atom.rows_go_on else atom.shape_mnk[2]
+    return ScaleTile(m // atom.ctas if which == "A" else n, k, vec, step)
 
 
 attach(__name__)

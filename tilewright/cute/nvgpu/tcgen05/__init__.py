@@ -16,6 +16,8 @@ from tilewright.cute.nvgpu.tcgen05.block_scaled_ops import (
     MmaMXF4Op,
     MmaMXF8F6F4Op,
     MmaMXF8Op,
+    SM103MmaMXF4NVF4Op,
+    SM103MmaMXF4Op,
 )
 from tilewright.cute.nvgpu.tcgen05.descriptors import make_umma_smem_desc, smem_descriptor_to_int
 from tilewright.cute.nvgpu.tcgen05.mma_ops import (
@@ -91,6 +93,8 @@ __all__ = [
     "OperandSource",
     "Pack",
     "Repetition",
+    "SM103MmaMXF4NVF4Op",
+    "SM103MmaMXF4Op",
     "SmemLayoutAtomKind",
     "St16x128bOp",
     "St16x256bOp",

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from tilewright.atoms.tcgen05_mma import Tcgen05Mma
 from tilewright.atoms.tcgen05_scaled import Tcgen05ScaledMma
+from tilewright.base_dsl.arch import Arch
 from tilewright.cute.nvgpu.common import OperandMajorMode
 from tilewright.cute.nvgpu.tcgen05.mma_ops import (
     SMALL_FLOATS,
@@ -148,6 +149,37 @@ class MmaMXF4NVF4Op(_Packed):
 
     def _scale(self) -> Any:
         return self.sf_dtype
+
+
+class _OfSm103:
+    """K 96, which sm_103a alone has. A row is 48 bytes, three pieces of 16, and may go on in another buffer: each MMA
+    is one call of ``cute.mma_atom_call`` on the descriptors of ``make_umma_smem_desc(..., next_src=...)``. M is 128 (of
+    a pair of blocks 256), N 16 to 256 in steps of 16. (CuTe C++: ``SM103_MXF4_ULTRA_SS_VS``.)"""
+
+    admissible_archs: ClassVar[list[Arch]] = [Arch.sm_103a]
+    _k_96 = True
+    _kind = "mxf4nvf4"
+
+
+@dataclass(frozen=True)
+class SM103MmaMXF4Op(_OfSm103, MmaMXF4Op):
+    """``tcgen05.mma`` on Float4E2M1FN with K 96 (sm_103a): factors of type Float8E8M0FNU for 32 elements each, three of
+    a row. M is 128 (of a pair of blocks 256), N 16 to 256 in steps of 16; both operands are in shared memory.
+
+    >>> SM103MmaMXF4Op((128, 64, 96), CtaGroup.ONE, OperandSource.SMEM).instruction()
+    SM100_128x64x96_F32E2M1E2M1_SS<K,K>_UE8M0x32
+    """
+
+
+@dataclass(frozen=True)
+class SM103MmaMXF4NVF4Op(_OfSm103, MmaMXF4NVF4Op):
+    """``tcgen05.mma`` on Float4E2M1FN with K 96 (sm_103a): factors for 16 elements each, six of a row, Float8E4M3FN or
+    Float8E8M0FNU. Otherwise as :class:`SM103MmaMXF4Op`.
+
+    >>> from tilewright.cute import Float8E4M3FN
+    >>> SM103MmaMXF4NVF4Op(Float8E4M3FN, (256, 64, 96), CtaGroup.TWO, OperandSource.SMEM).instruction()
+    SM100_256x64x96_F32E2M1E2M1_2x1SM_SS<K,K>_E4M3x16
+    """
 
 
 def block_scaled_op(

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any, ClassVar
 
 from tilewright.atoms.tcgen05_mma import Tcgen05Mma
-from tilewright.atoms.tcgen05_validity import instruction_k
+from tilewright.atoms.tcgen05_validity import K_OF_SM_103, MmaForm
 from tilewright.atoms.value_types import shown
 from tilewright.base_dsl.arch import Arch
 from tilewright.cute.nvgpu.common import OperandMajorMode
@@ -63,6 +63,7 @@ class MmaOp:
     """The architectures that have the instruction."""
     _kind: ClassVar[str]
     _inputs: ClassVar[tuple[ScalarType, ...]]
+    _k_96: ClassVar[bool] = False
     instruction_shape: tuple[int, ...]
     cta_group: CtaGroup
     a_src: OperandSource
@@ -104,7 +105,10 @@ class MmaOp:
         for name, given in (("A", type_a), ("B", type_b)):
             if given not in self._inputs:
                 raise ConstraintError(f"{who}: {name} is one of {', '.join(map(shown, self._inputs))}, not {given}")
-        m, n, k = (*shape, instruction_k(self._kind))[:3]
+        m, n, k = (*shape, MmaForm(self._kind, k_96=self._k_96).k)[:3]
+        if (k == K_OF_SM_103) != self._k_96:
+            only = "the operations SM103MmaMXF4Op and SM103MmaMXF4NVF4Op have it, and K 96 alone"
+            raise ConstraintError(f"{who}: there is no shape {m}x{n}x{k}. K {K_OF_SM_103} is of sm_103a: {only}")
         source = "SS" if self.a_src is OperandSource.SMEM else "TS"
         a_major, b_major = (
             "K" if major is OperandMajorMode.K else "MN" for major in (self.a_major_mode, self.b_major_mode)
