@@ -238,6 +238,18 @@ def test_stores(how: Copy, reduction: str) -> None:
     np.testing.assert_array_equal(z, expected)
 
 
+@pytest.mark.parametrize("reduction", ["", "add"])
+def test_stores_of_whole_chunks_of_16_bytes(reduction: str) -> None:
+    """What is behind the channels of a pixel within their last chunk is written, too, as by stores of tiles."""
+    how = Copy((2, 4, 8, 9), (0, 0), (0, 0), (0, 1, 1, 0), (0, 0), channels=24)
+    x = (np.arange(how.pixels * how.channels) % 100 + 10).astype(np.float16)
+    z = aligned(np.full((2, 4, 8, 24), 3, np.float16))
+    with sim.options(check="all", arch="sm_90a"):
+        storing(how, reduction)(from_dlpack(x), from_dlpack(z[..., :9], assumed_align=16))
+    pixel = np.where(np.arange(24) < 16, x[:24] + (3 if reduction else 0), 3)
+    np.testing.assert_array_equal(z[0, 1, 1], pixel)
+
+
 @pytest.mark.parametrize(
     ("change", "waits", "message"),
     [

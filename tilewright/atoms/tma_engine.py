@@ -293,10 +293,15 @@ def write_box(lanes: Lanes, tensor_map: TensorMap, coordinates: tuple[int, ...],
     if inside is None:
         return
     start, count = inside
-    chunk = max(1, STORED_BITS // tensor_map.element.width)
-    count[0] = min(-(-count[0] // chunk) * chunk, tensor_map.box[0] - start[0])
+    count[0] = min(in_chunks(tensor_map, count[0]), tensor_map.box[0] - start[0])
     target = _view(lanes, tensor_map, coordinates, start, count, writes=True)
     combine(tensor_map, target, _part(tensor_map, block, start, count), reduction)
+
+
+def in_chunks(tensor_map: TensorMap, count: int) -> int:
+    """The elements of the whole chunks that hold ``count``."""
+    chunk = max(1, STORED_BITS // tensor_map.element.width)
+    return -(-count // chunk) * chunk
 
 
 def combine(tensor_map: TensorMap, target: Array, part: Array, reduction: str) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.atoms.tma import TmaCopy, TmaLoad, TmaStore
-from tilewright.atoms.tma_engine import Engine, LoadEngine, StoreEngine, combine
+from tilewright.atoms.tma_engine import Engine, LoadEngine, StoreEngine, combine, in_chunks
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Op
 from tilewright.ir.instruction import Lanes
@@ -175,20 +175,22 @@ class PixelStores(Pixels, StoreEngine):
 
     def write(self, tensor_map: TensorMap, coordinates: tuple[int, ...], block: Array, reduction: str) -> None:
         rows = block.reshape(tensor_map.box[1], -1)
-        for inside, address, shape, strides in parts(tensor_map, coordinates):
+        for inside, address, shape, strides in parts(tensor_map, coordinates, stores=True):
             target = self.lanes.global_bytes(address, shape, strides, True)
             combine(tensor_map, target, rows[inside], reduction)
 
 
 def parts(
-    tensor_map: TensorMap, coordinates: tuple[int, ...]
+    tensor_map: TensorMap, coordinates: tuple[int, ...], stores: bool = False
 ) -> Iterator[tuple[tuple[slice, slice], int, list[int], list[int]]]:
     """The parts of a copy that are in the images: the place in the copy's bytes ``[pixels, bytes of a pixel]``, and the
-    address, the shape and the strides of the bytes there."""
+    address, the shape and the strides of the bytes there; whole chunks of 16 bytes of what ``stores``."""
     channels, first, width = tensor_map.box[0], coordinates[0], tensor_map.element.width
     start, end = max(0, -first), min(channels, tensor_map.dims[0] - first)
     if start >= end:
         return
+    if stores:
+        end = min(start + in_chunks(tensor_map, end - start), channels)
     inside = slice(start * width // 8, end * width // 8)
     for row, count, step, offset in runs(tensor_map, coordinates):
         address = (tensor_map.address + offset + (first + start) * width // 8) % (1 << 64)
