@@ -16,11 +16,10 @@ from tilewright.ir import lanes
 from tilewright.ir.arithmetic import TABLE, action, convert, evaluate, may_overflow
 from tilewright.ir.builder import Builder
 from tilewright.ir.casts import cast
-from tilewright.ir.core import Block, Constant, Function, Op, Value
+from tilewright.ir.core import Block, Constant, Function, Op, Value, _attr
 from tilewright.ir.instruction import Instruction
 from tilewright.ir.passes.sink import _may_fail, _selections
 from tilewright.ir.passes.written import origin, writes
-from tilewright.ir.printer import _attr
 from tilewright.ir.runtime import DevicePointer
 from tilewright.ir.target import Architecture, architecture
 from tilewright.ir.tensormap import REMEMBERED, Leaf, ModePart, TensorMapTemplate

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from tilewright.atoms.sync import SyncThreads
 from tilewright.ir.builder import Builder
-from tilewright.ir.core import Block, Constant, Function, Location, Value
-from tilewright.ir.printer import print_function
+from tilewright.ir.core import Block, Constant, Function, Location, Value, print_function
 from tilewright.ir.types import BOOL, F32, I32, MemSpace, PtrType
 
 

@@ -11,8 +11,7 @@ import pytest
 import tilewright as cutlass
 from tilewright import cute
 from tilewright.cute.runtime import from_dlpack
-from tilewright.ir.core import Constant, Op
-from tilewright.ir.printer import print_function
+from tilewright.ir.core import Constant, Op, print_function
 
 DIVIDES = ("div", "rem", "floordiv", "floormod")
 ROWS, COLUMNS = 256, 128

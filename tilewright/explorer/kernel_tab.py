@@ -10,8 +10,7 @@ from typing import Any
 
 from tilewright.errors import TilewrightError
 from tilewright.explorer.answer import Answer, Field, FieldError, Form, SourceLine, Tab
-from tilewright.ir.core import Function
-from tilewright.ir.printer import print_function
+from tilewright.ir.core import Function, print_function
 
 PROGRAMS = Path(__file__).parent / "programs"
 OWN = "your own"

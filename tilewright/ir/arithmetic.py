@@ -271,8 +271,7 @@ def normalise(elem: ScalarType, value: Number) -> Number:
     if elem == BOOL:
         return bool(value)
     if elem.is_integer:
-        wrapped = int(value) & ((1 << elem.width) - 1)
-        return wrapped - (1 << elem.width) if elem.kind == "int" and wrapped >> (elem.width - 1) else wrapped
+        return elem.wrapped(int(value))
     if elem == F64:
         return float(value)
     if elem == F32:
@@ -295,16 +294,15 @@ def convert(source: ScalarType, to: ScalarType, value: Number) -> Number:
         return normalise(to, value)
     if source.width > 64:
         return convert(F64, to, float(value))
-    if to.width > 64:  # as to 64 bits: truncated, and what does not fit is the nearest that does
-        low, high = (-(1 << 127), (1 << 127) - 1) if to.kind == "int" else (0, (1 << 128) - 1)
-        return 0 if value != value else low if value < low else high if value > high else int(value)
+    if to.width > 64:
+        return to.clamped(value)
     import numpy as np
 
     from tilewright.ir.casts import cast
 
     with np.errstate(all="ignore"):
-        found: Number = cast(source, to)(source.dtype.type(value)).item()
-    return found
+        converted: Number = cast(source, to)(source.dtype.type(value)).item()
+    return converted
 
 
 @functools.cache

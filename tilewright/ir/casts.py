@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.ir import types
 from tilewright.ir.types import I128, U128, ScalarType
 
 Function = Callable[[Any], Any]
@@ -45,13 +46,25 @@ def cast(src: ScalarType, dst: ScalarType) -> Function:
 
 def _exact(src: ScalarType, dst: ScalarType) -> Function:
     """From or to integers of 128 bits, which are Python's, number by number."""
-    from tilewright.ir.arithmetic import convert
-
-    number = float if src.is_float else int
-    function = np.frompyfunc(lambda a: convert(src, dst, number(a)), 1, 1)
+    if dst.is_float:
+        return _from_wide_to_float(dst)
+    if src.is_float:
+        function = np.frompyfunc(lambda a: dst.clamped(float(a)), 1, 1)
+    else:
+        function = np.frompyfunc(lambda a: int(a) != 0 if dst.kind == "bool" else dst.wrapped(int(a)), 1, 1)
     if dst in WIDE:
         return lambda a: np.asarray(function(a), object)
     return lambda a: np.asarray(function(a)).astype(dst.dtype)[()]
+
+
+def _from_wide_to_float(dst: ScalarType) -> Function:
+    as_float, narrow = np.frompyfunc(float, 1, 1), cast(types.F64, dst)
+
+    def convert(a: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return narrow(np.asarray(as_float(a)).astype(F64))[()]
+
+    return convert
 
 
 def cast_to_f32(src: ScalarType) -> Function:

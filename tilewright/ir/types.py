@@ -122,6 +122,25 @@ class ScalarType(Type):
     def is_integer(self) -> bool:
         return self.kind in ("int", "uint")
 
+    def wrapped(self, value: int) -> int:
+        """``value`` modulo 2 ** width as a number of this integer type.
+
+        >>> I8.wrapped(200), U8.wrapped(-1)
+        (-56, 255)
+        """
+        low_bits = value & ((1 << self.width) - 1)
+        return low_bits - (1 << self.width) if self.kind == "int" and low_bits >> (self.width - 1) else low_bits
+
+    def clamped(self, value: float) -> int:
+        """``value`` truncated to this integer type; the nearest number where it does not fit, 0 for a NaN.
+
+        >>> I8.clamped(-1e6), U8.clamped(2.9)
+        (-128, 2)
+        """
+        low = -(1 << (self.width - 1)) if self.kind == "int" else 0
+        high = low + (1 << self.width) - 1
+        return 0 if value != value else low if value < low else high if value > high else int(value)
+
     @functools.cached_property
     def is_signed(self) -> bool:
         return self.kind in ("int", "float")
