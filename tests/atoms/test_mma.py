@@ -11,8 +11,8 @@ from tests.atoms.fake import FakeLanes, emit, mma_call
 from tests.counting import calls_in
 from tilewright.atoms.fma import FMA, UniversalFma
 from tilewright.atoms.mma import Mma
-from tilewright.atoms.mma_sync import MmaSync, check_known
-from tilewright.atoms.mma_sync_table import MMA_SYNC
+from tilewright.atoms.mma_sync import MmaSync
+from tilewright.atoms.mma_sync_table import MMA_SYNC, check_known
 from tilewright.atoms.tables import lanes_of
 from tilewright.atoms.value_types import B1, C64
 from tilewright.errors import ConstraintError, SimulationError

@@ -18,7 +18,7 @@ from tilewright.atoms.copy_table import COPIES
 from tilewright.atoms.fma import FMA
 from tilewright.atoms.mma_sync_table import MMA_SYNC
 from tilewright.atoms.sync import Fence
-from tilewright.atoms.wgmma import parse_wgmma
+from tilewright.atoms.wgmma_names import parse_wgmma
 from tilewright.ir.effects import Access, Ordering
 from tilewright.ir.instruction import Instruction
 from tilewright.ir.types import MemSpace

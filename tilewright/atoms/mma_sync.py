@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.atoms.mma import Gather, MatrixIndices, Mma, gather
 from tilewright.atoms.value_types import BY_NAME, shown
-from tilewright.errors import ConstraintError
 from tilewright.ir.computed import computed
 from tilewright.ir.core import Op
 from tilewright.ir.instruction import Emitter
@@ -204,23 +203,3 @@ class MmaSync(Mma):
         from tilewright.atoms.mma_sync_text import emit_mma_sync
 
         emit_mma_sync(self, out, op)
-
-
-def check_known(atom: MmaSync) -> MmaSync:
-    """``atom`` if the hardware has it; else a ConstraintError that lists the shapes for its types."""
-    from tilewright.atoms.mma_sync_table import MMA_SYNC, SPARSE_MMA_SYNC
-
-    known = SPARSE_MMA_SYNC if atom.sparsity > 1 else MMA_SYNC
-    if atom.cute_name in known:
-        return atom
-    same = sorted(
-        f"{'x'.join(map(str, x.shape_mnk))} with {shown(x.type_d)} accumulators"
-        for x in known.values()
-        if (x.type_a, x.type_b, x.saturate, x.bit_op) == (atom.type_a, atom.type_b, atom.saturate, atom.bit_op)
-    )
-    what = f"{shown(atom.type_a)} x {shown(atom.type_b)}"
-    others = f"for {what} there are: {', '.join(dict.fromkeys(same))}" if same else f"no instruction for {what}"
-    opcode = atom.name if atom.sparsity > 1 else "mma.sync"
-    raise ConstraintError(
-        f"no {opcode} of shape {'x'.join(map(str, atom.shape_mnk))} takes {what} into {shown(atom.type_d)}; {others}"
-    )

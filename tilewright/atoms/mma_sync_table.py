@@ -7,7 +7,8 @@ from itertools import product
 from tilewright.atoms.gauss_complex import GaussComplexMma
 from tilewright.atoms.mma_sync import MmaSync, Shape3
 from tilewright.atoms.mma_sync_sparse import SparseMmaSync
-from tilewright.atoms.value_types import B1, C64, GC64
+from tilewright.atoms.value_types import B1, C64, GC64, shown
+from tilewright.errors import ConstraintError
 from tilewright.ir.types import BF16, E4M3, E5M2, F16, F32, F64, I4, I8, I32, TF32, U4, U8, ScalarType
 
 
@@ -50,3 +51,21 @@ def _sparse() -> list[SparseMmaSync]:
 
 MMA_SYNC: dict[str, MmaSync] = {atom.cute_name: atom for atom in (*_floats(), *_integers())}
 SPARSE_MMA_SYNC: dict[str, MmaSync] = {atom.cute_name: atom for atom in _sparse()}
+
+
+def check_known(atom: MmaSync) -> MmaSync:
+    """``atom`` if the hardware has it; else a ConstraintError that lists the shapes for its types."""
+    known = SPARSE_MMA_SYNC if atom.sparsity > 1 else MMA_SYNC
+    if atom.cute_name in known:
+        return atom
+    same = sorted(
+        f"{'x'.join(map(str, x.shape_mnk))} with {shown(x.type_d)} accumulators"
+        for x in known.values()
+        if (x.type_a, x.type_b, x.saturate, x.bit_op) == (atom.type_a, atom.type_b, atom.saturate, atom.bit_op)
+    )
+    what = f"{shown(atom.type_a)} x {shown(atom.type_b)}"
+    others = f"for {what} there are: {', '.join(dict.fromkeys(same))}" if same else f"no instruction for {what}"
+    opcode = atom.name if atom.sparsity > 1 else "mma.sync"
+    raise ConstraintError(
+        f"no {opcode} of shape {'x'.join(map(str, atom.shape_mnk))} takes {what} into {shown(atom.type_d)}; {others}"
+    )

@@ -6,7 +6,7 @@ from tilewright.atoms.copy import CopyInstruction
 from tilewright.atoms.fma import FMA
 from tilewright.atoms.mma import Mma
 from tilewright.atoms.mma_sync_table import MMA_SYNC, SPARSE_MMA_SYNC
-from tilewright.atoms.wgmma import parse_wgmma
+from tilewright.atoms.wgmma_names import parse_wgmma
 from tilewright.errors import ConstraintError
 
 

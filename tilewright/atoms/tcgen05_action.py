@@ -21,7 +21,7 @@ from tilewright.atoms.matrix_product import added, multiplied, rounds_each_step
 from tilewright.atoms.matrix_tiles import FIELD, addresses, matrices
 from tilewright.atoms.tables import offsets
 from tilewright.atoms.tcgen05_unit import UnitWork, need_whole_warps
-from tilewright.atoms.tcgen05_ws import ZeroColumns
+from tilewright.atoms.tcgen05_zero_columns import ZeroColumns
 from tilewright.atoms.tensor_memory import LANES, container_shift, elements_per_column
 from tilewright.atoms.tensor_memory_state import TensorMemories, TensorMemory, uniform
 from tilewright.ir.core import Op

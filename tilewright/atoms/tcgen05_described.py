@@ -35,7 +35,8 @@ from tilewright.atoms.tcgen05_sparse import (
 from tilewright.atoms.tcgen05_text import mma_helper
 from tilewright.atoms.tcgen05_unit import issuers
 from tilewright.atoms.tcgen05_validity import SCALED_KINDS, MmaForm
-from tilewright.atoms.tcgen05_ws import BUFFERS, Tcgen05WsMma, ZeroColumns
+from tilewright.atoms.tcgen05_ws import BUFFERS, Tcgen05WsMma
+from tilewright.atoms.tcgen05_zero_columns import ZeroColumns
 from tilewright.atoms.tensor_memory_alloc import TCGEN05
 from tilewright.atoms.tensor_memory_cp import SmemToTmem, UnitCopy
 from tilewright.errors import ConstraintError

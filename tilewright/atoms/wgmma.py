@@ -7,7 +7,6 @@ thread mode, the warp, that steps 16 rows.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -156,10 +155,6 @@ class WgmmaAtom(DescriptorMma):
         return f"wgmma.mma_async.sync.aligned.m{m}n{n}k{k}{'.satfinite' if self.saturate else ''}.{types}"
 
 
-_PATTERN = re.compile(
-    r"SM90_(SPARSE_)?64x(\d+)x(\d+)_(F16|F32|S32)(BF16|TF32|F16|E4M3|E5M2|S8|U8)(BF16|TF32|F16|E4M3|E5M2|S8|U8)"
-    r"_(SS|RS)(?:_TN|<(K|MN),(K|MN)>)(_SATURATE)?"
-)
 _PAIRS: dict[ScalarType, tuple[ScalarType, ...]] = {
     F16: (F16,),
     BF16: (BF16,),
@@ -180,29 +175,9 @@ _ACCUMULATORS: dict[ScalarType, tuple[ScalarType, ...]] = {
 }
 
 
-def atom_class(sparse: bool) -> type[WgmmaAtom]:
-    """The class of the instruction whose A is dense, or 2:4 ``sparse``."""
-    from tilewright.atoms.wgmma_sparse import SparseWgmmaAtom
-
-    return SparseWgmmaAtom if sparse else WgmmaAtom
-
-
 def instruction_k(type_a: ScalarType) -> int:
     """K of the instruction: 32 bytes of A, twice as much where A is sparse."""
     return 256 // type_a.width
-
-
-def parse_wgmma(name: str) -> WgmmaAtom | None:
-    """The atom of CuTe's name, or None for an unknown name."""
-    found: Any = _PATTERN.fullmatch(name)
-    if found is None:
-        return None
-    sparse, n, k, d, a, b, source, major_a, major_b, saturate = found.groups()
-    types = (BY_NAME[d], BY_NAME[a], BY_NAME[b])
-    atom = atom_class(bool(sparse))(
-        (64, int(n), int(k)), *types, source, (major_a or "K", major_b or "K"), bool(saturate)
-    )
-    return atom if atom.cute_name == name and is_known(atom) else None
 
 
 def is_known(atom: WgmmaAtom) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright.ir.core import Block, Function, Op, Value
+from tilewright.ir.instruction import Instruction
 from tilewright.ir.types import FragType
 
 AGENT = "wgmma"
@@ -45,17 +46,14 @@ def missing_fences(function: Function) -> dict[Op, Op]:
     PTX ISA, "wgmma.fence": it is needed before the first instruction and between an access of a register and an
     instruction that uses it. What instructions do to their own accumulators is in order.
     """
-    from tilewright.atoms.wgmma import WgmmaAtom
-    from tilewright.atoms.wgmma_sync import WgmmaFence
-
     found: dict[Op, Op] = {}
 
     def step(op: Op, accessed: Fragments) -> Fragments:
         """``accessed``: the fragments that other code has accessed since the last fence, each with the access."""
         atom = op.attrs.get("atom")
-        if isinstance(atom, WgmmaFence):
+        if is_fence(atom):
             return {}
-        if isinstance(atom, WgmmaAtom):
+        if is_wgmma(atom):
             for fragment in fragments_of(op):
                 if fragment in accessed:
                     found.setdefault(op, accessed[fragment])
@@ -69,24 +67,21 @@ def missing_fences(function: Function) -> dict[Op, Op]:
 
 def handed_over(function: Function) -> dict[Op, tuple[Value, ...]]:
     """For each fence the fragments that other code has accessed before it and instructions behind it use."""
-    from tilewright.atoms.wgmma import WgmmaAtom
-    from tilewright.atoms.wgmma_sync import WgmmaFence
-
     touched: dict[Op, Fragments] = {}
     used: dict[Op, Fragments] = {}
 
     def before(op: Op, state: Fragments) -> Fragments:
         atom = op.attrs.get("atom")
-        if isinstance(atom, WgmmaFence):
+        if is_fence(atom):
             touched.setdefault(op, {}).update(state)
             return {}
-        return state if isinstance(atom, WgmmaAtom) else state | fragments_of(op)
+        return state if is_wgmma(atom) else state | fragments_of(op)
 
     def behind(op: Op, fences: dict[Any, None]) -> dict[Any, None]:
         atom = op.attrs.get("atom")
-        if isinstance(atom, WgmmaFence):
+        if is_fence(atom):
             return {op: None}
-        if isinstance(atom, WgmmaAtom):
+        if is_wgmma(atom):
             for fence in fences:
                 used.setdefault(fence, {}).update(fragments_of(op))
         return fences
@@ -94,6 +89,16 @@ def handed_over(function: Function) -> dict[Op, tuple[Value, ...]]:
     follow(function.body, {}, before)
     follow(function.body, {}, behind)
     return {op: tuple(f for f in fragments if f in used.get(op, {})) for op, fragments in touched.items()}
+
+
+def is_wgmma(atom: Instruction | None) -> bool:
+    """Whether it is a matrix instruction of warpgroups."""
+    return atom is not None and AGENT in atom.agents
+
+
+def is_fence(atom: Instruction | None) -> bool:
+    """Whether it is ``wgmma.fence``."""
+    return atom is not None and atom.orders_through("", AGENT) is not None
 
 
 def fragments_of(op: Op) -> Fragments:

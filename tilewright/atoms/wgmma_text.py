@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tilewright.atoms.mma_sync_text import registers
+from tilewright.atoms.sparse_mma import SparseMma
 from tilewright.atoms.wgmma_flow import AGENT, handed_over, in_flight
-from tilewright.atoms.wgmma_sparse import SparseWgmmaAtom
 from tilewright.ir.core import Constant, Op, Value
 from tilewright.ir.instruction import Emitter
 from tilewright.ir.types import F32, I32, FragType, ScalarType
@@ -101,7 +101,7 @@ def emit_wgmma(atom: WgmmaAtom, out: Emitter, op: Op) -> None:
                     places = [op.attrs["a_offset"] + a_step + v for v in static_offsets(layouts["a"][0])[::per]]
                     a_text = ", ".join(out.register(a, place) for place in places)
                 called, more = name, ""
-                if isinstance(atom, SparseWgmmaAtom):
+                if isinstance(atom, SparseMma):
                     place, selector = atom.metadata_of(op, m, k)
                     more = f", {out.value(metadata[0])}[{place}]"
                     if selector:

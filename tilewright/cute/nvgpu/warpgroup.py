@@ -8,7 +8,8 @@ from typing import Any
 
 from tilewright._names import attach
 from tilewright.atoms.value_types import shown
-from tilewright.atoms.wgmma import WgmmaAtom, atom_class, check_known
+from tilewright.atoms.wgmma import WgmmaAtom, check_known
+from tilewright.atoms.wgmma_names import atom_class
 from tilewright.atoms.wgmma_sync import WgmmaCommit, WgmmaFence, WgmmaWait
 from tilewright.cute.nvgpu.common import OperandMajorMode
 from tilewright.errors import ConstraintError

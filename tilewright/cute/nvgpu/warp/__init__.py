@@ -9,9 +9,10 @@ from typing import Any, ClassVar, cast
 from tilewright._names import attach
 from tilewright.atoms.ldmatrix import LdMatrix
 from tilewright.atoms.matrix_copy_bytes import LdMatrixBytes, LdMatrixUnpacking, StMatrixBytes
-from tilewright.atoms.mma_sync import MmaSync, Shape3, check_known
+from tilewright.atoms.mma_sync import MmaSync, Shape3
 from tilewright.atoms.mma_sync_scaled import ScaledMmaSync
 from tilewright.atoms.mma_sync_sparse import SparseMmaSync
+from tilewright.atoms.mma_sync_table import check_known
 from tilewright.atoms.stmatrix import StMatrix
 from tilewright.atoms.value_types import shown
 from tilewright.base_dsl.arch import Arch
