@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tilewright.cuda import arrays, nvrtc, toolchain
+from tilewright.cuda import arrays, nvrtc, nvrtc_library, toolchain
 from tilewright.cuda.modules import _parameter
 from tilewright.errors import ArgumentError, MachineError
 from tilewright.ir.types import I32
@@ -70,7 +70,7 @@ def test_library_folder_is_added_on_windows_only(
         monkeypatch.setattr(os, "add_dll_directory", added.append, raising=False)
     path = str(tmp_path / "libnvrtc-none.so") if absolute else "libnvrtc-none.so"
     with pytest.raises(MachineError, match=r"cannot be loaded \(libnvrtc-none|cannot be loaded \(/.*libnvrtc-none"):
-        nvrtc._library.__wrapped__(path)
+        nvrtc_library.library.__wrapped__(path)
     assert added == ([str(tmp_path)] if windows and absolute else [])
 
 

@@ -35,7 +35,7 @@ class Computer:
         monkeypatch.setattr(sys, "path", [str(self.site), "", str(folder / "missing")])
         monkeypatch.delenv("CUDA_HOME", raising=False)
         monkeypatch.delenv("CUDA_PATH", raising=False)
-        monkeypatch.setattr(nvrtc, "version_of", lambda path: self.versions.get(path))
+        monkeypatch.setattr(toolchain, "version_of", lambda path: self.versions.get(path))
         if platform != "win32":
             monkeypatch.setattr(toolchain, "toolkits", lambda: [])
         self.driver(None)
@@ -231,11 +231,11 @@ def test_text_needs_no_compiler(tmp_path: Path) -> None:
     """In a process that finds no NVRTC anywhere, CUDA C++ is printed all the same; PTX is refused."""
     program = (
         "import sys\n"
-        "from tilewright.cuda import nvrtc, toolchain\n"
+        "from tilewright.cuda import nvrtc_library, toolchain\n"
         "toolchain.installed = lambda: ()\n"
         "toolchain.installed.cache_clear = lambda: None\n"
         "def refused(*_): raise AssertionError('NVRTC was asked')\n"
-        "nvrtc._library = refused\n"
+        "nvrtc_library.library = refused\n"
         "import numpy as np\n"
         "from tilewright import cute\n"
         "from tilewright.cli import main\n"

@@ -11,7 +11,7 @@ import pytest
 import tilewright as cutlass
 from tests.keys.spy import Spy, check, components
 from tilewright import cute
-from tilewright.cuda.emitter import emit
+from tilewright.cuda.kernel_text import emit
 from tilewright.lang.staging.builder import HostBuilder
 
 pytestmark = pytest.mark.unchecked

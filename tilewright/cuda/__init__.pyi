@@ -18,7 +18,7 @@ from tilewright.cuda.context import (
     memcpy_d2h as memcpy_d2h, memcpy_h2d as memcpy_h2d, stream_create as stream_create,
     stream_destroy as stream_destroy, stream_sync as stream_sync,
 )
-from tilewright.cuda.emitter import emit as emit
+from tilewright.cuda.kernel_text import emit as emit
 from tilewright.cuda.modules import (
     get_function_from_kernel as get_function_from_kernel, get_kernel_function as get_kernel_function,
     get_library_kernel as get_library_kernel, launch_kernel as launch_kernel,

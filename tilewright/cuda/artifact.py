@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tilewright.cuda.emitter import emit
+from tilewright.cuda.kernel_text import emit
 from tilewright.errors import MachineError
 from tilewright.ir.core import Function
 from tilewright.reports import Report, Row, folded

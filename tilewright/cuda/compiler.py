@@ -15,7 +15,7 @@ import threading
 from tilewright import disk_cache as disk
 from tilewright.cuda import nvrtc
 from tilewright.cuda.artifact import Artifact
-from tilewright.cuda.emitter import emit
+from tilewright.cuda.kernel_text import emit
 from tilewright.cuda.limits import shared_bytes
 from tilewright.cuda.toolchain import nvrtc_for, shown
 from tilewright.errors import ConstraintError

@@ -18,7 +18,7 @@ from tilewright.cuda.source import Source
 from tilewright.errors import CompileError, ConstraintError
 from tilewright.ir.core import Block, Constant, Function, Location, Op, Value
 from tilewright.ir.ops import UNREAD_IS_DEAD
-from tilewright.ir.target import CLUSTERS, Architecture, architecture
+from tilewright.ir.target import CLUSTERS, Architecture
 from tilewright.ir.tensormap import TENSOR_MAP
 from tilewright.ir.types import I32, FragType, PtrType, ScalarType, Type, VecType, element_of
 
@@ -38,44 +38,13 @@ def prints(*opcodes: str) -> Callable[[Printer], Printer]:
     return register
 
 
-def emit(function: Function, arch: str = "sm_90a") -> Source:
-    """``function`` (kind ``kernel``) as CUDA C++ for ``arch``.
-
-    Raises CompileError for what has no CUDA form, ConstraintError for instructions that ``arch`` does not have and
-    ArgumentError for an unknown ``arch``.
-
-    >>> from tilewright.cuda import emit
-    >>> @cute.kernel
-    ... def double(x: cute.Tensor):
-    ...     i, _, _ = cute.arch.thread_idx()
-    ...     x[i] = x[i] + x[i]
-    >>> @cute.jit
-    ... def run(x: cute.Tensor):
-    ...     double(x).launch(grid=(1, 1, 1), block=(64, 1, 1))
-    >>> kernel = cute.compile(run, np.ones(64, np.float32)).kernels[0]
-    >>> print(emit(kernel, "sm_80").text.partition("__global__")[2].strip())
-    void __launch_bounds__(64) double_1(float* x) {
-      const int i = threadIdx.x;
-      float* p = x + i;
-      const float t = *p;
-      const float t_1 = *p;
-      *p = t + t_1;
-    }
-    """
-    import tilewright.cuda.control
-    import tilewright.cuda.diagnostics
-    import tilewright.cuda.memory
-    import tilewright.cuda.scalars
-    import tilewright.cuda.vectors  # noqa: F401  (the printers register themselves)
-
-    return KernelEmitter(function, architecture(arch)).source()
-
-
 class KernelEmitter:
     """Prints one kernel; instructions see it as :class:`tilewright.ir.instruction.Emitter`."""
 
-    def __init__(self, function: Function, target: Architecture) -> None:
+    def __init__(self, function: Function, target: Architecture, vector: Callable[[KernelEmitter, Value], str]) -> None:
+        """``vector`` gives the name of a variable that holds a vector."""
         self.function = function
+        self._vector = vector
         self.target = target
         self.arch = target.capability
         self.loc: Location | None = None
@@ -257,9 +226,7 @@ class KernelEmitter:
     def value(self, value: Value) -> str:
         """Text that is correct wherever an operand is: scalars and pointers in parentheses where needed."""
         if isinstance(value.type, VecType):
-            from tilewright.cuda.vectors import materialise
-
-            return materialise(self, value)
+            return self._vector(self, value)
         expr = self.expr(value)
         return expr.inside(UNARY) if isinstance(value, Constant) else expr.atom
 

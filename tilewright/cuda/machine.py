@@ -20,7 +20,7 @@ from tilewright.cuda import capture, libcuda
 from tilewright.cuda.arrays import DeviceArray, download, upload, zeros
 from tilewright.cuda.artifact import Artifact
 from tilewright.cuda.compiler import compile
-from tilewright.cuda.emitter import emit
+from tilewright.cuda.kernel_text import emit
 from tilewright.cuda.libcuda import LaunchAttribute, LaunchConfiguration
 from tilewright.cuda.limits import Limits, check_launch, cluster_of, limits, shared_bytes
 from tilewright.cuda.moving import MovingLaunch, moving_launch

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import os
 import re
 import time
-from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_void_p
+from ctypes import byref, c_char_p, c_size_t, c_void_p
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tilewright.cuda.nvrtc_library import library, name_of, need, version_of
 from tilewright.cuda.source import Source
 from tilewright.cuda.toolchain import nvrtc_for, shown
-from tilewright.errors import CompileError, MachineError
+from tilewright.errors import CompileError
 from tilewright.ir.target import architecture
 
 INCLUDE = Path(__file__).with_name("include")
@@ -23,25 +23,6 @@ FRONT_ERROR = re.compile(r"^(?P<file>\S+)\((?P<line>\d+)\): (?:catastrophic )?er
 #: -1 as an unsigned mask, variables that only some instructions of a kernel read.
 SILENCED = "--diag-suppress=68,177,550"
 ERROR_COMPILATION = 6
-PROTOTYPES: dict[str, list[Any]] = {
-    "nvrtcVersion": [POINTER(c_int), POINTER(c_int)],
-    "nvrtcCreateProgram": [
-        POINTER(c_void_p),
-        c_char_p,
-        c_char_p,
-        c_int,
-        POINTER(c_char_p),
-        POINTER(c_char_p),
-    ],
-    "nvrtcDestroyProgram": [POINTER(c_void_p)],
-    "nvrtcCompileProgram": [c_void_p, c_int, POINTER(c_char_p)],
-    "nvrtcGetProgramLogSize": [c_void_p, POINTER(c_size_t)],
-    "nvrtcGetProgramLog": [c_void_p, c_char_p],
-    "nvrtcGetPTXSize": [c_void_p, POINTER(c_size_t)],
-    "nvrtcGetPTX": [c_void_p, c_char_p],
-    "nvrtcGetCUBINSize": [c_void_p, POINTER(c_size_t)],
-    "nvrtcGetCUBIN": [c_void_p, c_char_p],
-}
 PTX_ERROR = re.compile(r"ptxas application ptx input, line (?P<line>\d+); error\s*: (?P<text>.*)")
 
 
@@ -84,55 +65,26 @@ def compile_source(source: Source, arch: str, lineinfo: bool = False, extra: tup
     raise CompileError(_explain(source, arch, extra, ptx, log))
 
 
-@functools.cache
-def _library(path: str) -> ctypes.CDLL:
-    """NVRTC, loaded. Called through ctypes, which spares the import of a binding at every first compilation."""
-    try:
-        if hasattr(os, "add_dll_directory") and os.path.isabs(path):  # where Windows finds NVRTC's built-in functions
-            os.add_dll_directory(os.path.dirname(path))
-        found = ctypes.CDLL(path)
-        for name, arguments in PROTOTYPES.items():
-            getattr(found, name).argtypes, getattr(found, name).restype = arguments, c_int
-    except (OSError, AttributeError) as error:
-        raise MachineError(
-            f"the compiler NVRTC cannot be loaded ({error}): `pip install --force-reinstall` of its wheel, "
-            "nvidia-cuda-nvrtc or nvidia-cuda-nvrtc-cu12, brings a sound one"
-        ) from error
-    found.nvrtcGetErrorString.argtypes, found.nvrtcGetErrorString.restype = [c_int], c_char_p
-    return found
-
-
-def version_of(path: str) -> tuple[int, int] | None:
-    """The version of the NVRTC at ``path``; None if there is no NVRTC."""
-    major, minor = c_int(), c_int()
-    try:
-        nvrtc = _library(path)
-    except MachineError:
-        return None
-    _need(nvrtc, nvrtc.nvrtcVersion(byref(major), byref(minor)), "nvrtcVersion")
-    return major.value, minor.value
-
-
 def version(arch: str = "sm_90a") -> str:
     """The version of the NVRTC that compiles for ``arch``, ``13.0`` say. MachineError without one."""
     found = nvrtc_for(architecture(arch)).path
-    _library(found)
+    library(found)
     return shown(version_of(found))
 
 
 def _run(name: str, text: str, arch: str, flags: tuple[str, ...]) -> tuple[bool, str, bytes, str]:
     """(whether it compiles, PTX, cubin, log) of one text. The PTX is there also where ptxas refuses it."""
-    nvrtc, included, program = _library(nvrtc_for(architecture(arch)).path), headers(), c_void_p()
+    nvrtc, included, program = library(nvrtc_for(architecture(arch)).path), headers(), c_void_p()
     names, contents = _texts([n.encode() for n in included]), _texts(list(included.values()))
     file = f"{name}.cu".encode()
     result = nvrtc.nvrtcCreateProgram(byref(program), text.encode(), file, len(included), contents, names)
-    _need(nvrtc, result, "nvrtcCreateProgram")
+    need(nvrtc, result, "nvrtcCreateProgram")
     try:
         result = nvrtc.nvrtcCompileProgram(program, len(flags), _texts([f.encode() for f in flags]))
         log = _fetch(nvrtc, "ProgramLog", program).rstrip(b"\0").decode()
         # Any other code is about the options or NVRTC itself, not about the program.
         if result not in (0, ERROR_COMPILATION):
-            raise CompileError(f"NVRTC refused {' '.join(flags)}: {_name(nvrtc, result)}\n{log}")
+            raise CompileError(f"NVRTC refused {' '.join(flags)}: {name_of(nvrtc, result)}\n{log}")
         ok = result == 0
         ptx = _fetch(nvrtc, "PTX", program).rstrip(b"\0").decode()
         cubin = _fetch(nvrtc, "CUBIN", program) if ok else b""
@@ -147,22 +99,10 @@ def _texts(items: list[bytes]) -> Any:
 
 def _fetch(nvrtc: ctypes.CDLL, what: str, program: c_void_p) -> bytes:
     size = c_size_t()
-    _need(nvrtc, getattr(nvrtc, f"nvrtcGet{what}Size")(program, byref(size)), f"nvrtcGet{what}Size")
+    need(nvrtc, getattr(nvrtc, f"nvrtcGet{what}Size")(program, byref(size)), f"nvrtcGet{what}Size")
     buffer = ctypes.create_string_buffer(size.value)
-    _need(nvrtc, getattr(nvrtc, f"nvrtcGet{what}")(program, buffer), f"nvrtcGet{what}")
+    need(nvrtc, getattr(nvrtc, f"nvrtcGet{what}")(program, buffer), f"nvrtcGet{what}")
     return buffer.raw
-
-
-def _need(nvrtc: ctypes.CDLL, result: int, what: str) -> None:
-    if result:
-        raise CompileError(f"{what} failed: {_name(nvrtc, result)}")
-
-
-def _name(nvrtc: ctypes.CDLL, result: int) -> str:
-    return (nvrtc.nvrtcGetErrorString(result) or b"unknown").decode()
-
-
-# -- errors ----------------------------------------------------------------------------------------------------------
 
 
 def _explain(source: Source, arch: str, extra: tuple[str, ...], ptx: str, log: str) -> str:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tilewright.cuda import libcuda
+from tilewright.cuda.nvrtc_library import version_of
 from tilewright.errors import MachineError
 from tilewright.ir.target import MULTIPROCESSORS, Architecture
 
@@ -167,8 +168,6 @@ def toolkits() -> list[Path]:
 def _of_file(library: Path, root: Path) -> Nvrtc:
     """No wheel: the version is in the name of the file, or in the toolkit's list, or the library is loaded to tell it
     (Windows' names have only the major one); size and age stand for the rest of it."""
-    from tilewright.cuda.nvrtc import version_of
-
     real = library.resolve()
     stat = real.stat()
     version = _of_text(_IN_NAME, real.name) or _of_list(root / "version.json") or version_of(str(library))
@@ -195,8 +194,6 @@ def _libraries(root: Path) -> list[Path]:
 
 def _known_to_the_loader() -> Iterator[Nvrtc]:
     """Libraries outside of the known folders, which are loaded to ask for their version."""
-    from tilewright.cuda.nvrtc import version_of
-
     names = {"win32": ("nvrtc64_130_0.dll", "nvrtc64_120_0.dll"), "darwin": ()}
     for name in names.get(sys.platform, ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so")):
         if version := version_of(name):
