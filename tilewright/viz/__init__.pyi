@@ -2,7 +2,8 @@
 
 from tilewright.viz.banks import bank_figure as bank_figure
 from tilewright.viz.cluster import cluster_figure as cluster_figure
-from tilewright.viz.figure import Axis as Axis, Border as Border, Cell as Cell, Figure as Figure, Panel as Panel
+from tilewright.viz.figure import Figure as Figure
+from tilewright.viz.panels import Axis as Axis, Border as Border, Cell as Cell, Panel as Panel
 from tilewright.viz.gantt_chart import gantt as gantt
 from tilewright.viz.layouts import (
     layout_figure as layout_figure, layout_slice_figure as layout_slice_figure, swizzle_figure as swizzle_figure,

@@ -9,10 +9,11 @@ from tilewright.errors import ArgumentError
 from tilewright.layout import ComposedLayout, bank_conflicts, product, size
 from tilewright.layout.banks import BANKS, WORD, lanes_together
 from tilewright.viz.colour import BLANK, distinct
-from tilewright.viz.figure import Cell, Figure, Panel
+from tilewright.viz.figure import Figure
+from tilewright.viz.figure_drawing import stacked_if_wide
 from tilewright.viz.grids import AnyLayout, breaks, require_static, without_swizzle
 from tilewright.viz.layouts import grid_shape
-from tilewright.viz.thread_values import stacked_if_wide
+from tilewright.viz.panels import Cell, Panel
 from tilewright.viz.windows import MOST_CELLS, cut
 
 MOST_MARKS = 2  # phases that are written into one cell

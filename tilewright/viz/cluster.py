@@ -6,7 +6,8 @@ from tilewright.errors import ArgumentError
 from tilewright.lang.tensors.algebra import make_layout_image_mask
 from tilewright.layout import Layout
 from tilewright.viz.colour import BLANK, distinct
-from tilewright.viz.figure import Cell, Figure, Panel
+from tilewright.viz.figure import Figure
+from tilewright.viz.panels import Cell, Panel
 
 MOST_BLOCKS = 16  # of a cluster
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from tilewright.errors import ArgumentError
 from tilewright.viz.colour import DISTINCT, GROUP, HUES, LANES, distinct, thread_colour
-from tilewright.viz.figure import Legend
+from tilewright.viz.panels import Legend
 
 ColorBy = str | Callable[..., int]
 BANKS, BANK_BITS = 32, 32

@@ -1,105 +1,29 @@
 """A picture as data: panels of cells, a legend, notes. The writers of the file formats decide how it looks.
 
-What draws grids builds a :class:`Figure`; :mod:`~tilewright.viz.figure_drawing` draws any figure on a canvas, and
-:mod:`~tilewright.viz.terminal` writes it as text.
+What draws grids builds a :class:`Figure` of :mod:`~tilewright.viz.panels`; :mod:`~tilewright.viz.figure_drawing` draws
+any figure on a canvas, and :mod:`~tilewright.viz.terminal` writes it as text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import TYPE_CHECKING
 
 from tilewright.viz.canvas import Canvas
+from tilewright.viz.figure_drawing import draw_panels
+from tilewright.viz.panels import Axis, Legend, Panel
 from tilewright.viz.picture import Picture
-from tilewright.viz.windows import MOST_BYTES, Window, left_out, narrower
+from tilewright.viz.windows import MOST_BYTES
 
-Legend: TypeAlias = tuple[tuple[str | tuple[str, ...], str], ...]
-"""Swatches with their meaning: of one colour ``#rrggbb``, or of several side by side."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One square: what is written in it, line by line, its colour ``#rrggbb``, and a remark shown on hovering."""
-
-    row: int
-    column: int
-    lines: tuple[str, ...]
-    fill: str
-    remark: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Border:
-    """Lines of one kind, "atom" or "warp", between neighbours: the cells that have one to their right, or below."""
-
-    kind: str
-    right: frozenset[tuple[int, int]]
-    below: frozenset[tuple[int, int]]
-
-
-@dataclass(frozen=True, slots=True)
-class Axis:
-    """The labels next to the rows, or above the columns: a name for each, and names for groups of neighbours, each
-    (first, the one after the last, name). Without names the numbers are shown."""
-
-    names: tuple[str, ...] = ()
-    groups: tuple[tuple[int, int, str], ...] = ()
-
-    def name(self, index: int) -> str:
-        return self.names[index] if self.names else str(index)
-
-
-@dataclass(frozen=True, slots=True)
-class Panel:
-    """A grid of cells. ``at`` is its (row, column) among the panels of the figure; a heavy line is drawn before
-    each row and column of the breaks.
-
-    ``small``: the cells hold no text, only colours; only some rows and columns have their labels.
-    ``path`` names cells (row, column); an arrow leads from each to the next.
-    ``rows`` and ``columns`` count the whole grid; the windows name those of them that are drawn, all by default.
-    """
-
-    title: str
-    rows: int
-    columns: int
-    cells: tuple[Cell, ...]
-    at: tuple[int, int] = (0, 0)
-    row_breaks: tuple[int, ...] = ()
-    column_breaks: tuple[int, ...] = ()
-    borders: tuple[Border, ...] = ()
-    row_axis: Axis = Axis()
-    column_axis: Axis = Axis()
-    row_window: Window | None = None
-    column_window: Window | None = None
-    path: tuple[tuple[int, int], ...] = ()
-    small: bool = False
-
-    @property
-    def drawn_rows(self) -> Window:
-        return tuple(range(self.rows)) if self.row_window is None else self.row_window
-
-    @property
-    def drawn_columns(self) -> Window:
-        return tuple(range(self.columns)) if self.column_window is None else self.column_window
-
-    def narrower(self, most: int) -> Panel:
-        """The same panel with ``most`` cells at the most."""
-        rows, columns = narrower(self.drawn_rows, self.drawn_columns, most)
-        drawn = frozenset(rows), frozenset(columns)
-        cells = tuple(cell for cell in self.cells if cell.row in drawn[0] and cell.column in drawn[1])
-        return replace(self, cells=cells, row_window=rows, column_window=columns)
-
-    def left_out(self) -> str:
-        """The sentence that says which rows and columns are not drawn."""
-        parts = left_out(self.drawn_rows, self.rows, "rows"), left_out(self.drawn_columns, self.columns, "columns")
-        return " and ".join(filter(None, parts))
+if TYPE_CHECKING:  # rich is imported where text is written
+    from rich.text import Text
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Figure(Picture):
     """Panels, a legend of (colour, meaning), and notes. Shows itself in notebooks and in terminals that know rich.
 
+    >>> from tilewright.viz.panels import Cell
     >>> figure = Figure("one cell", (Panel("", 1, 1, (Cell(0, 0, ("7",), "#ffffff"),)),))
     >>> print(figure)
     one cell
@@ -137,6 +61,7 @@ class Figure(Picture):
     def small(self) -> Figure:
         """The figure with small cells: colours alone, what is written in a cell is said on hovering.
 
+        >>> from tilewright.viz.panels import Cell
         >>> panel = Panel("", 1, 1, (Cell(0, 0, ("7",), "#ffffff", "offset 7"),))
         >>> Figure("one cell", (panel,)).small().panels[0].cells[0]
         Cell(row=0, column=0, lines=(), fill='#ffffff', remark='offset 7')
@@ -149,15 +74,11 @@ class Figure(Picture):
 
     def draw(self, canvas: Canvas) -> None:
         """Draw the figure on a canvas."""
-        from tilewright.viz.figure_drawing import draw_figure
-
-        draw_figure(canvas, self)
+        draw_panels(canvas, self.title, self.panels, self.legend, self.all_notes())
 
     def text(self) -> str:
         """The picture as plain text; ``rich.print(figure)`` shows it in colour."""
-        from tilewright.viz.terminal import figure_to_text
-
-        return figure_to_text(self).plain.rstrip()
+        return self.__rich__().plain.rstrip()
 
     def __str__(self) -> str:
         return self.text()
@@ -166,16 +87,7 @@ class Figure(Picture):
         cells = sum(len(panel.cells) for panel in self.panels)
         return f"<Figure {self.title!r}: {cells} cells in {len(self.panels)} panels>"
 
-    def __rich__(self) -> object:
-        from tilewright.viz.terminal import figure_to_text
+    def __rich__(self) -> Text:
+        from tilewright.viz.terminal import panels_to_text
 
-        return figure_to_text(self)
-
-
-def swatches(colours: Sequence[tuple[str, str]]) -> Legend:
-    """A legend of single colours.
-
-    >>> swatches([("#ffffff", "nothing")])
-    (('#ffffff', 'nothing'),)
-    """
-    return tuple((colour, meaning) for colour, meaning in colours)
+        return panels_to_text(self.title, self.panels, self.legend, self.all_notes())

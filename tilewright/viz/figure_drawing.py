@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 from tilewright.viz.canvas import BASE, GAP, LINE, MARGIN, PADDING, TEXTS, Canvas, Segment
 from tilewright.viz.colour import text_colour
-from tilewright.viz.figure import Axis, Border, Figure, Legend, Panel
+from tilewright.viz.panels import Axis, Border, Legend, Panel
 from tilewright.viz.windows import Window, positions
 
 CELL, COLUMN, CAPTION, TITLE = (TEXTS[kind].size for kind in ("cell", "column", "caption", "title"))
 LEAST = 24.0  # width and height of a cell
 SMALL = 8.0  # of a cell without text
 STRIP = 128.0  # width of a swatch of many colours
+WIDEST = 1400.0  # pixels; panels are stacked where they would be wider side by side
 WRAP = 960.0  # width from which notes and legends begin a new line
 
 
@@ -28,13 +29,13 @@ class PanelMetrics:
     column_labels: float  # and height of those above the columns
 
     @classmethod
-    def of(cls, figure: Figure) -> PanelMetrics:
-        width = max((_cell_width(panel) for panel in figure.panels), default=LEAST)
-        most_lines = max((len(cell.lines) for panel in figure.panels for cell in panel.cells), default=1)
-        small = all(panel.small for panel in figure.panels) and bool(figure.panels)
+    def of(cls, panels: tuple[Panel, ...]) -> PanelMetrics:
+        width = max((_cell_width(panel) for panel in panels), default=LEAST)
+        most_lines = max((len(cell.lines) for panel in panels for cell in panel.cells), default=1)
+        small = all(panel.small for panel in panels) and bool(panels)
         height = SMALL if small else max(most_lines * CELL * LINE + 2 * PADDING, LEAST)
-        rows = max((_row_labels(panel) for panel in figure.panels), default=0.0)
-        grouped = any(panel.column_axis.groups for panel in figure.panels)
+        rows = max((_row_labels(panel) for panel in panels), default=0.0)
+        grouped = any(panel.column_axis.groups for panel in panels)
         # Whole pixels: lines stay sharp, and numbers in files short.
         return cls(ceil(width), ceil(height), ceil(rows), ceil(COLUMN * LINE) * (2 if grouped else 1))
 
@@ -53,21 +54,28 @@ def panel_width(panel: Panel) -> float:
     return _row_labels(panel) + _extent(panel.drawn_columns) * _cell_width(panel)
 
 
-def draw_figure(canvas: Canvas, figure: Figure) -> None:
+def stacked_if_wide(panels: tuple[Panel, ...]) -> tuple[Panel, ...]:
+    """Panels in one row; below each other where that would be wider than a screen."""
+    if len({panel.at[0] for panel in panels}) > 1 or sum(map(panel_width, panels)) <= WIDEST:
+        return panels
+    return tuple(replace(panel, at=(panel.at[1], 0)) for panel in panels)
+
+
+def draw_panels(canvas: Canvas, title: str, panels: tuple[Panel, ...], legend: Legend, notes: tuple[str, ...]) -> None:
     """Title, panels, legend and notes from top to bottom."""
-    metrics = PanelMetrics.of(figure)
+    metrics = PanelMetrics.of(panels)
     y = MARGIN
-    widths = [metrics.panel_size(panel)[0] for panel in figure.panels]
+    widths = [metrics.panel_size(panel)[0] for panel in panels]
     wide = max([WRAP, *widths])
-    if figure.title:
-        for line in wrapped(figure.title, wide, "title"):
+    if title:
+        for line in wrapped(title, wide, "title"):
             y += TITLE
             canvas.write(MARGIN, y, line, "title")
             y += TITLE * (LINE - 1)
         y += GAP - TITLE / 2 - TITLE * (LINE - 1)
-    bottom = _draw_panels(canvas, figure, metrics, y)
-    bottom = draw_legend(canvas, figure.legend, bottom + CAPTION)
-    draw_notes(canvas, figure.all_notes(), bottom)
+    bottom = _draw_grids(canvas, panels, metrics, y)
+    bottom = draw_legend(canvas, legend, bottom + CAPTION)
+    draw_notes(canvas, notes, bottom)
 
 
 def draw_notes(canvas: Canvas, notes: Iterable[str], top: float) -> None:
@@ -95,16 +103,16 @@ def wrapped(sentence: str, width: float, kind: str) -> list[str]:
     return lines
 
 
-def _draw_panels(canvas: Canvas, figure: Figure, metrics: PanelMetrics, top: float) -> float:
+def _draw_grids(canvas: Canvas, panels: tuple[Panel, ...], metrics: PanelMetrics, top: float) -> float:
     """Put the panels on a table whose columns and rows are as large as their largest panel."""
     widths: dict[int, float] = {}
     heights: dict[int, float] = {}
-    for panel in figure.panels:
+    for panel in panels:
         width, height = metrics.panel_size(panel)
         row, column = panel.at
         widths[column] = max(widths.get(column, 0.0), width)
         heights[row] = max(heights.get(row, 0.0), height)
-    for panel in figure.panels:
+    for panel in panels:
         row, column = panel.at
         x = MARGIN + sum(widths[c] + GAP for c in widths if c < column)
         y = top + sum(heights[r] + GAP for r in heights if r < row)

@@ -6,7 +6,7 @@ from typing import Any
 
 from tilewright.errors import ArgumentError
 from tilewright.layout import ComposedLayout, Layout, format_tree, idx2crd, is_static, product
-from tilewright.viz.figure import Axis
+from tilewright.viz.panels import Axis
 
 AnyLayout = Layout | ComposedLayout
 

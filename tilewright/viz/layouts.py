@@ -10,9 +10,10 @@ from tilewright.errors import ArgumentError
 from tilewright.layout import ComposedLayout, Swizzle, cosize, crd2idx, format_tree, idx2crd, product
 from tilewright.viz.colour import BLANK, DISTINCT, HUES, distinct, heat
 from tilewright.viz.colouring import ColorBy, ElementColours, ElementDescription, element_colours
-from tilewright.viz.figure import Axis, Cell, Figure, Panel
+from tilewright.viz.figure import Figure
 from tilewright.viz.figure_drawing import panel_width
 from tilewright.viz.grids import AnyLayout, axis, breaks, require_static, without_swizzle
+from tilewright.viz.panels import Axis, Cell, Panel
 from tilewright.viz.windows import MOST_CELLS, cut
 
 SHOWN = ("offset", "index", "coordinate")

@@ -22,9 +22,10 @@ from tilewright.layout import (
     zipped_divide,
 )
 from tilewright.viz.colour import BLANK, colours_of, distinct
-from tilewright.viz.figure import Cell, Figure, Panel
+from tilewright.viz.figure import Figure
+from tilewright.viz.figure_drawing import stacked_if_wide
 from tilewright.viz.grids import AnyLayout, axis, breaks, require_static
-from tilewright.viz.thread_values import stacked_if_wide
+from tilewright.viz.panels import Cell, Panel
 from tilewright.viz.windows import MOST_CELLS, cut
 
 Colour = Callable[[int], str]  # of a 1-D index

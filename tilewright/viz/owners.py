@@ -12,8 +12,8 @@ from tilewright.ir.target import WARPGROUP
 from tilewright.layout import product
 from tilewright.viz.colour import BLANK, LANES
 from tilewright.viz.colouring import ThreadColours, thread_list
-from tilewright.viz.figure import Border, Cell, Panel
 from tilewright.viz.grids import AnyLayout, require_static
+from tilewright.viz.panels import Border, Cell, Panel
 from tilewright.viz.windows import cut
 
 Pairs = list[tuple[int, int]]  # of thread and value

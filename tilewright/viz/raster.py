@@ -9,7 +9,8 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm.schedule.raster import GroupedRaster, HilbertRaster, Raster
 from tilewright.viz.colour import distinct
 from tilewright.viz.colouring import numbers
-from tilewright.viz.figure import Axis, Cell, Figure, Panel
+from tilewright.viz.figure import Figure
+from tilewright.viz.panels import Axis, Cell, Panel
 from tilewright.viz.windows import cut
 
 Tile = tuple[int, int]

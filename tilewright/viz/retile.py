@@ -8,7 +8,8 @@ from tilewright.errors import ArgumentError
 from tilewright.lang.tensors.algebra import make_identity_tensor
 from tilewright.layout import Layout, size
 from tilewright.viz.colour import BLANK, colours_of, distinct
-from tilewright.viz.figure import Cell, Figure, Panel
+from tilewright.viz.figure import Figure
+from tilewright.viz.panels import Cell, Panel
 from tilewright.viz.windows import cut
 
 SIDES = {"A": (0, 2, "D"), "B": (1, 2, "D"), "C": (0, 1, "S")}  # modes of (M, N, K), and the copy's register side

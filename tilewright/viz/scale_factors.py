@@ -10,7 +10,8 @@ from tilewright.atoms.tensor_memory import tmem_place
 from tilewright.errors import ArgumentError
 from tilewright.ir.target import WARP
 from tilewright.viz.colour import BLANK, distinct
-from tilewright.viz.figure import Axis, Cell, Figure, Panel
+from tilewright.viz.figure import Figure
+from tilewright.viz.panels import Axis, Cell, Panel
 from tilewright.viz.tensor_memory import ends_of_parts, instruction_of
 
 

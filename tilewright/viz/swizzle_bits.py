@@ -5,7 +5,8 @@ from __future__ import annotations
 from tilewright.errors import ArgumentError
 from tilewright.layout import Swizzle
 from tilewright.viz.colour import BLANK, distinct
-from tilewright.viz.figure import Axis, Cell, Figure, Panel, swatches
+from tilewright.viz.figure import Figure
+from tilewright.viz.panels import Axis, Cell, Panel, swatches
 
 ROWS = ("offset", "YYY, shifted", "result")
 

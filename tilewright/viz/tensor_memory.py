@@ -19,8 +19,9 @@ from tilewright.errors import ArgumentError
 from tilewright.ir.target import WARP
 from tilewright.viz.colour import BLANK, distinct, thread_colour
 from tilewright.viz.colouring import ColorBy, ThreadColours
-from tilewright.viz.figure import Axis, Cell, Figure, Legend, Panel
-from tilewright.viz.thread_values import stacked_if_wide
+from tilewright.viz.figure import Figure
+from tilewright.viz.figure_drawing import stacked_if_wide
+from tilewright.viz.panels import Axis, Cell, Legend, Panel
 from tilewright.viz.windows import Window
 
 SHARED = ("#e9edf1", "#cdd5dd")  # the shared memory of the two blocks

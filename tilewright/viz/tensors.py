@@ -10,9 +10,10 @@ from tilewright.errors import ArgumentError, TilewrightError
 from tilewright.layout import Layout, idx2crd, is_static
 from tilewright.viz.colour import BLANK, oklch
 from tilewright.viz.colouring import ColorBy, ElementColours, ElementDescription, element_colours
-from tilewright.viz.figure import Figure, Legend
+from tilewright.viz.figure import Figure
 from tilewright.viz.grids import AnyLayout
 from tilewright.viz.layouts import panels_of, shown_indices, words_of
+from tilewright.viz.panels import Legend
 
 STEPS = 12  # shades from the smallest number to the largest
 SHOWN = ("value", "offset", "index", "coordinate")

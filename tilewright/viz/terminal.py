@@ -7,26 +7,26 @@ from collections.abc import Callable
 from rich.text import Text
 
 from tilewright.viz.colour import text_colour
-from tilewright.viz.figure import Axis, Cell, Figure, Panel
+from tilewright.viz.panels import Axis, Cell, Legend, Panel
 from tilewright.viz.windows import Window
 
 
-def figure_to_text(figure: Figure) -> Text:
-    """Write ``figure`` as rich text, panel under panel; ``.plain`` of it has the same characters without colour."""
+def panels_to_text(title: str, panels: tuple[Panel, ...], legend: Legend, notes: tuple[str, ...]) -> Text:
+    """A figure as rich text, panel under panel; ``.plain`` of it has the same characters without colour."""
     out = Text(no_wrap=True)
-    if figure.title:
-        out.append(figure.title + "\n", style="bold")
-    for panel in figure.panels:
+    if title:
+        out.append(title + "\n", style="bold")
+    for panel in panels:
         if panel.title:
             out.append(panel.title + "\n")
         _append_panel(out, panel)
-    for colour, meaning in figure.legend:
+    for colour, meaning in legend:
         colours = (colour,) if isinstance(colour, str) else colour
         shown = colours * 2 if len(colours) == 1 else colours
         for one in shown[:: max(1, len(shown) // 2)][:2]:
             out.append(" ", style=f"on {one}")
         out.append(f" {meaning}\n")
-    for note in figure.all_notes():
+    for note in notes:
         out.append(note + "\n")
     return out
 

@@ -10,12 +10,13 @@ from tilewright.atoms.tensor_memory import COPY, LOAD, MMA, STORE
 from tilewright.errors import ArgumentError, LayoutError
 from tilewright.layout import product, size, upcast
 from tilewright.viz.colouring import ColorBy, ThreadColours
-from tilewright.viz.figure import Axis, Figure, Panel
-from tilewright.viz.figure_drawing import panel_width
+from tilewright.viz.figure import Figure
+from tilewright.viz.figure_drawing import stacked_if_wide
 from tilewright.viz.grids import AnyLayout, extents_of_tile
 from tilewright.viz.owners import ElementOwners
+from tilewright.viz.panels import Axis, Panel
+from tilewright.viz.tensor_memory import cp_figure, tcgen05_figure, tmem_copy_figure
 
-WIDEST = 1400.0  # pixels; source and destination are stacked where they would be wider side by side
 CORE = ("#e9edf1", "#cdd5dd")  # neighbouring core matrices of an operand in shared memory
 
 
@@ -168,8 +169,6 @@ def copy_atom_figure(
     2
     """
     if _mnemonic(atom) in (LOAD, STORE):
-        from tilewright.viz.tensor_memory import tmem_copy_figure
-
         return tmem_copy_figure(atom, thread=thread, color_by=color_by)
     if _mnemonic(atom) == COPY:
         return _without_threads(atom, None, thread, color_by)
@@ -197,9 +196,7 @@ def _mnemonic(atom: Any) -> str:
 
 
 def _without_threads(atom: Any, tile_mnk: Any, thread: int | None, color_by: ColorBy) -> Figure:
-    """The picture of what tcgen05's unit does: no thread has a part of it. Loaded when there is one to draw."""
-    from tilewright.viz.tensor_memory import cp_figure, tcgen05_figure
-
+    """The picture of what tcgen05's unit does: no thread has a part of it."""
     if thread is not None or color_by != "thread":
         raise ArgumentError(
             f"what {_name(atom)} works on is in shared and tensor memory, not in threads: there are no thread= and "
@@ -294,13 +291,6 @@ def _source_and_destination(
         panels.append(panel)
         notes += list(some)
     return _figure(title, stacked_if_wide(tuple(panels)), colours, thread, tuple(notes))
-
-
-def stacked_if_wide(panels: tuple[Panel, ...]) -> tuple[Panel, ...]:
-    """Panels in one row; below each other where that would be wider than a screen."""
-    if len({panel.at[0] for panel in panels}) > 1 or sum(map(panel_width, panels)) <= WIDEST:
-        return panels
-    return tuple(replace(panel, at=(panel.at[1], 0)) for panel in panels)
 
 
 def _figure(

@@ -10,7 +10,8 @@ from tilewright.ir.types import ScalarType
 from tilewright.layout import ComposedLayout, Layout, Swizzle, format_tree, is_static
 from tilewright.tiled.tma.plan import TmaPlan, plan_of
 from tilewright.viz.colour import BLANK, distinct
-from tilewright.viz.figure import Axis, Cell, Figure, Panel, swatches
+from tilewright.viz.figure import Figure
+from tilewright.viz.panels import Axis, Cell, Panel, swatches
 from tilewright.viz.windows import ends
 
 CHUNK, LINE = 16, 128  # bytes: what a swizzle keeps together; what the 32 banks deliver together
