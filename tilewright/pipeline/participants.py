@@ -6,11 +6,13 @@ A side hands out a *handle* for each stage it has waited for; the handle stays w
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilewright.ir.core import Value
 from tilewright.pipeline.state import PipelineState
-from tilewright.pipeline.threads import PipelineAsync
+
+if TYPE_CHECKING:
+    from tilewright.pipeline.threads import PipelineAsync
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ Each stage has two mbarriers. *Full*: all producers have committed. *Empty*: all
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from tilewright.lang.device.barriers import sync_threads
 from tilewright.lang.device.smem import SmemAllocator, name_place
@@ -17,10 +17,8 @@ from tilewright.lang.numbers.numeric import Int64
 from tilewright.lang.staging.generate import if_generate, not_
 from tilewright.pipeline.agents import CooperativeGroup, PipelineOp, PipelineUserType
 from tilewright.pipeline.mbarrier_array import MbarrierArray
+from tilewright.pipeline.participants import PipelineConsumer, PipelineProducer
 from tilewright.pipeline.state import PipelineState, make_pipeline_state
-
-if TYPE_CHECKING:
-    from tilewright.pipeline.participants import PipelineConsumer, PipelineProducer
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,14 +161,10 @@ class PipelineAsync:
 
     def make_producer(self, *, loc: Any = None, ip: Any = None) -> PipelineProducer:
         """The producers' side with a state of its own."""
-        from tilewright.pipeline.participants import PipelineProducer
-
         return PipelineProducer(self, make_pipeline_state(PipelineUserType.Producer, self.num_stages))
 
     def make_consumer(self, *, loc: Any = None, ip: Any = None) -> PipelineConsumer:
         """The consumers' side with a state of its own."""
-        from tilewright.pipeline.participants import PipelineConsumer
-
         return PipelineConsumer(self, make_pipeline_state(PipelineUserType.Consumer, self.num_stages))
 
     def make_participants(self, *, loc: Any = None, ip: Any = None) -> tuple[PipelineProducer, PipelineConsumer]:
