@@ -51,7 +51,7 @@ def public_names(module: str, like: str | None = None) -> list[str]:
     """Own names (``__all__``), those of the stub, and stand-ins."""
     own = vars(sys.modules[module]).get("__all__", ())
     others = importlib.import_module(like).__all__ if like else _stub(module)
-    return sorted({*own, *others, *_stand_ins().names(module)})
+    return sorted({*own, *others, *importlib.import_module("tilewright.stand_in_names").names(module)})
 
 
 def _find(module: str, like: str | None, name: str, asker: FrameType) -> Any:
@@ -103,12 +103,11 @@ def _missing(module: str, name: str, asker: FrameType) -> Exception:
     import dis
 
     from tilewright.errors import OF_A_MODULE, MissingImportError, MissingNameError, nearest
-    from tilewright.foreign_names import of_module
 
     place = f"{asker.f_code.co_filename}:{asker.f_lineno}"
 
     def text() -> str:
-        near = of_module(module, name) or nearest(name, public_names(module), OF_A_MODULE)
+        near = _of_module(module, name) or nearest(name, public_names(module), OF_A_MODULE)
         aliases = sys.modules.get("tilewright.compat.aliases")
         if aliases is None or not aliases.is_installed():
             return f"module {module!r} has no attribute {name!r}{near}"
@@ -118,6 +117,23 @@ def _missing(module: str, name: str, asker: FrameType) -> Exception:
     if dis.opname[asker.f_code.co_code[asker.f_lasti]] == "IMPORT_FROM":
         return MissingImportError(text(), name=module)
     return MissingNameError(text)
+
+
+def _of_module(module: str, name: str) -> str:
+    """Where a name that ``module`` does not have is, or what it is called here; empty where neither is known.
+
+    >>> _of_module("tilewright.cute", "thread_idx"), _of_module("tilewright.cute", "program_id")
+    ('; it is cute.arch.thread_idx', '; here it is cute.arch.block_idx()')
+    >>> _of_module("tilewright.cute", "make_layuot")
+    ''
+    """
+    from tilewright.foreign_names import OF_MODULES, PLACES
+
+    for place in PLACES:
+        there = f"{_PACKAGE}.{place}"
+        if there != module and name in public_names(importlib.import_module(there).__name__):
+            return f"; it is {place}.{name}"
+    return f"; here it is {OF_MODULES[name]}" if name in OF_MODULES else ""
 
 
 class _ModulesWithoutFiles:  # no importlib.abc.MetaPathFinder: importing that takes longer than all the rest here

@@ -260,7 +260,7 @@ def attribute_text(owner: Any, name: str) -> str:
     "int has no attribute 'bit_lenght'; did you mean 'bit_length'?"
     """
     from tilewright.foreign_names import of_tensor
-    from tilewright.stand_ins import is_attribute
+    from tilewright.stand_in_names import is_attribute
 
     cls = owner if isinstance(owner, type) else type(owner)
     if is_attribute(cls, name):

@@ -3,8 +3,6 @@ that do not exist here."""
 
 from __future__ import annotations
 
-import importlib
-
 PLACES = (
     "cute",
     "cute.arch",
@@ -59,24 +57,6 @@ OF_TENSORS = {
     "zero_": "x.fill(0)",
     "numpy": "the array that the program passed to the kernel",
 }
-
-
-def of_module(module: str, name: str) -> str:
-    """Where a name that ``module`` does not have is, or what it is called here; empty where neither is known.
-
-    >>> of_module("tilewright.cute", "thread_idx"), of_module("tilewright.cute", "program_id")
-    ('; it is cute.arch.thread_idx', '; here it is cute.arch.block_idx()')
-    >>> of_module("tilewright.cute", "make_layuot")
-    ''
-    """
-    from tilewright._names import public_names
-
-    package = __name__.partition(".")[0]
-    for place in PLACES:
-        there = f"{package}.{place}"
-        if there != module and name in public_names(importlib.import_module(there).__name__):
-            return f"; it is {place}.{name}"
-    return f"; here it is {OF_MODULES[name]}" if name in OF_MODULES else ""
 
 
 def of_tensor(kind: str, name: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.types.programs import ROOT
-from tilewright import stand_ins
+from tilewright import stand_in_names
 
 FACES = sorted((ROOT / "tilewright").rglob("*.pyi"))
 
@@ -25,7 +25,7 @@ def test_a_public_module_shows_what_its_stub_says(path: Path) -> None:
         pytest.importorskip("jax")
     module = importlib.import_module(name)
     stub = _names(path.read_text(encoding="utf-8"))
-    not_here = {n for n in stand_ins.names(name)}
+    not_here = {n for n in stand_in_names.names(name)}
     assert stub and not stub & not_here
     assert set(module.__all__) >= stub - {
         "__version__",

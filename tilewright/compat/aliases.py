@@ -12,7 +12,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
 
-from tilewright import stand_ins
+from tilewright import stand_in_names
 from tilewright._names import first_use
 from tilewright.compat.distribution import VERSION
 from tilewright.errors import OF_A_MODULE, ArgumentError, MissingImportError, nearest
@@ -98,7 +98,7 @@ def _children(alias: str) -> list[str]:
     """The modules under ``alias``, with and without files."""
     ours = OURS + alias.removeprefix(THEIRS)
     files = pkgutil.iter_modules(getattr(sys.modules.get(ours), "__path__", []))
-    return [*(info.name for info in files), *stand_ins.names(ours)]
+    return [*(info.name for info in files), *stand_in_names.names(ours)]
 
 
 _finder: AliasFinder | None = None

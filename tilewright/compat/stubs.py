@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from tilewright import stand_ins
+from tilewright import stand_in_names
 from tilewright.errors import ArgumentError
 
 OURS = Path(__file__).parent.parent
@@ -58,22 +58,22 @@ def _modules() -> Iterator[Path]:
     yield from (Path(f"{face}.py") for face in FACES)
     for package in WHOLE:
         yield from (path.relative_to(OURS) for path in sorted((OURS / package).rglob("*.py")))
-    for module in sorted(stand_ins.modules()):
+    for module in sorted(stand_in_names.modules()):
         path = Path(*module.split("."))
-        is_package = any(other.startswith(f"{module}.") for other in stand_ins.modules())
+        is_package = any(other.startswith(f"{module}.") for other in stand_in_names.modules())
         yield path / "__init__.py" if is_package else path.with_suffix(".py")
 
 
 def _stub(source: Path) -> str:
     """All names of our module, or of the one that it is another name of; and a class for each stand-in."""
     path = ".".join(source.with_suffix("").parts).removesuffix("__init__").removesuffix(".")
-    same = stand_ins.alias(path)
+    same = stand_in_names.alias(path)
     module = same or f"tilewright.{path}".removesuffix(".")
     shown = f"# {module}, by `tilewright stubs`\n"
-    if same or path not in stand_ins.modules():
+    if same or path not in stand_in_names.modules():
         shown += f"from {module} import *\n"
-    if stand_ins.is_internal(path):
+    if stand_in_names.is_internal(path):
         return shown + ANY_NAME
-    missing = sorted({*stand_ins.names(module)} - {*stand_ins.modules_under(path)})
+    missing = sorted({*stand_in_names.names(module)} - {*stand_in_names.modules_under(path)})
     classes = "".join(f"class {name}(Any): ...\n" for name in missing)
     return shown + (f"from typing import Any\n{classes}" if missing else "")
