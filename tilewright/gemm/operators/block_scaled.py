@@ -33,6 +33,7 @@ from tilewright.gemm.operators.arrays import (
     one_framework,
     row_major_copy,
 )
+from tilewright.gemm.operators.forms import recorded_form
 from tilewright.gemm.operators.mixed import run as run_compiled
 from tilewright.gemm.operators.open_extents import Modes, Place
 from tilewright.gemm.operators.repeated_call import is_torch, repeated_call
@@ -138,15 +139,11 @@ def block_scaled_matmul(
         return repeated_call("block_scaled_matmul", tensors, out, options, run, open_rows)
     kind = one_framework({"a": a, "b": b, "scale_a": scale_a, "scale_b": scale_b}, {"bias": bias, "out": out})
     if kind == "torch":
-        from tilewright.gemm.operators.torch_block_scaled import recorded
-
-        return recorded(*tensors, *options)
+        return recorded_form("torch_block_scaled").recorded(*tensors, *options)
     if kind == "jax":
-        from tilewright.gemm.operators.jax_products import block_scaled
-
         if out is not None:
             raise ArgumentError("JAX arrays are immutable: call block_scaled_matmul without out, and use its result")
-        return block_scaled(*tensors[:-1], *options)
+        return recorded_form("jax_products").block_scaled(*tensors[:-1], *options)
     return run()
 
 

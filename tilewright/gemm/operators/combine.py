@@ -16,6 +16,7 @@ from tilewright.gemm.config import Major
 from tilewright.gemm.host.problem import check_output
 from tilewright.gemm.kernel.combine import combine
 from tilewright.gemm.operators.arrays import check_given_result, new_result, one_framework
+from tilewright.gemm.operators.forms import recorded_form
 from tilewright.gemm.operators.mixed import run
 from tilewright.gemm.operators.open_extents import Modes, Place, ranks
 from tilewright.gemm.operators.repeated_call import is_torch, repeated_call
@@ -55,9 +56,7 @@ def combine_rows(source: Any, places: Any, weights: Any, *, out: Any = None) -> 
         return combined(*tensors)
     if any_recorded(sys.modules["torch"], source, weights, out):
         check_frameworks(*tensors)
-        from tilewright.gemm.operators.torch_combine import recorded
-
-        return recorded(*tensors)
+        return recorded_form("torch_combine").recorded(*tensors)
     return repeated_call("combine_rows", tensors, out, (), partial(combined, *tensors), open_rows)
 
 
@@ -75,11 +74,9 @@ def check_frameworks(source: Any, places: Any, weights: Any, out: Any) -> str:
 def combined(source: Any, places: Any, weights: Any, out: Any) -> Any:
     """:func:`combine_rows` at length: everything is checked."""
     if check_frameworks(source, places, weights, out) == "jax":
-        from tilewright.gemm.operators.jax_products import COMBINATION
-
         if out is not None:
             raise ArgumentError("JAX arrays are immutable: call combine_rows without out, and use its result")
-        return COMBINATION(None, source=source, places=places, weights=weights)
+        return recorded_form("jax_products").COMBINATION(None, source=source, places=places, weights=weights)
     return launched(source, places, weights, out)
 
 

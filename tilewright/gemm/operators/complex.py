@@ -23,6 +23,7 @@ import numpy as np
 from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.operators.arrays import framework, namespace
+from tilewright.gemm.operators.forms import recorded_form
 from tilewright.gemm.operators.matmul import PRECISIONS, matmul
 from tilewright.gemm.operators.torch_state import any_recorded
 from tilewright.lang.arguments.arrays import array_of
@@ -112,10 +113,8 @@ def complex_matmul(
     torch = sys.modules.get("torch")
     if form is Interleaved and torch is not None and isinstance(a, torch.Tensor):
         if any_recorded(torch, *given.values()):
-            from tilewright.gemm.operators.torch_complex import recorded
-
             names = (ComplexTransform(x).value for x in (transform_a, transform_b))
-            return recorded(a, b, out, c, alpha, beta, *names, math, precision)
+            return recorded_form("torch_complex").recorded(a, b, out, c, alpha, beta, *names, math, precision)
     run = by_four if math == MATH[0] else by_three
     made = form(framework(part(a), "a"), namespace(part(a)))
     if out is not None:

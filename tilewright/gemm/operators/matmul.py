@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 from tilewright.errors import ArgumentError, TilewrightError
@@ -46,6 +45,7 @@ from tilewright.gemm.operators.epilogues import (
     seen_as_matrices,
     source_apart,
 )
+from tilewright.gemm.operators.forms import recorded_form
 from tilewright.gemm.operators.launches import is_captured
 from tilewright.gemm.operators.meanwhile import in_place_of, product_of
 from tilewright.gemm.operators.permuted import PermutedOperand, as_arrays
@@ -72,7 +72,6 @@ from tilewright.lang.numbers.numeric import Float32
 
 PRECISIONS = ("ieee", "tf32")
 TF32 = ("hopper_tf32", "tensorop_tf32")
-TORCH_OPERATOR = "tilewright.gemm.operators.torch_op"
 REMEMBERED = 4096
 """Geometries of PyTorch products whose launches are kept; more than that are forgotten together."""
 
@@ -155,7 +154,7 @@ def matmul(
                     "kernel, decomposition and precision cannot be given where PyTorch records the call: for gradients "
                     "(call matmul under torch.no_grad()), by torch.compile, or for tensors of another class"
                 )
-            recorded = recorded_form()
+            recorded = recorded_form("torch_op").recorded
             if not functions:
                 return recorded(a, b, out, c, alpha, beta, bias, activation, out_dtype)
             from tilewright.gemm.operators.torch_epilogues import applied_by_pytorch
@@ -171,17 +170,9 @@ def matmul(
         a, b, out, c, alpha, beta, bias, activation, out_dtype, precision, kernel, decomposition, functions=functions
     )
     if is_traced(a, b, c, bias, *more):
-        from tilewright.gemm.operators.jax_op import traced
-
-        return traced(request)
+        return recorded_form("jax_op").traced(request)
     result = request.run()
     return result if instead is None else instead
-
-
-def recorded_form() -> Any:
-    """:func:`matmul` as PyTorch records it. To import it again at each call takes 1 us."""
-    module = sys.modules.get(TORCH_OPERATOR) or import_module(TORCH_OPERATOR)
-    return module.recorded
 
 
 def multiplied(

@@ -27,6 +27,7 @@ from tilewright.gemm.kernel.mixed_small_m import MixedSmallMGemm, PreparedOperan
 from tilewright.gemm.kernel.widen import widen, widen_rows
 from tilewright.gemm.mixed_config import COLUMNS, DEPTH, KINDS, LANES, NARROW, WORDS
 from tilewright.gemm.operators.arrays import framework, new_result, one_framework, row_major_copy, view_of
+from tilewright.gemm.operators.forms import recorded_form
 from tilewright.gemm.operators.matmul import matmul
 from tilewright.gemm.operators.mixed_hopper import multiplied_by_wgmma
 from tilewright.gemm.operators.open_extents import Modes, Place
@@ -122,9 +123,7 @@ def mixed_matmul(
     if is_torch(a):
         tensors = a, weight.words, weight.scales, weight.zeros, bias, scale_a, out
         if any_recorded(sys.modules["torch"], *tensors):
-            from tilewright.gemm.operators.torch_mixed import recorded
-
-            return recorded(a, weight, bias, scale_a, out, activation, out_dtype)
+            return recorded_form("torch_mixed").recorded(a, weight, bias, scale_a, out, activation, out_dtype)
         return repeated_call(
             "mixed_matmul",
             tensors,
@@ -134,11 +133,9 @@ def mixed_matmul(
             open_rows,
         )
     if framework(a, "a") == "jax":
-        from tilewright.gemm.operators.jax_products import mixed
-
         if out is not None:
             raise ArgumentError("JAX arrays are immutable: call mixed_matmul without out, and use its result")
-        return mixed(a, weight, bias, scale_a, activation, out_dtype)
+        return recorded_form("jax_products").mixed(a, weight, bias, scale_a, activation, out_dtype)
     return multiplied(a, weight, bias, scale_a, out, activation, out_dtype)
 
 

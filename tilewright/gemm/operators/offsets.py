@@ -42,6 +42,7 @@ from tilewright.gemm.operators.epilogues import (
     lowered,
     seen_as_matrices,
 )
+from tilewright.gemm.operators.forms import recorded_form
 from tilewright.gemm.operators.group_checks import (
     check_decomposition,
     check_frameworks,
@@ -137,11 +138,9 @@ def grouped_matmul(
     if (kernel is None or isinstance(kernel, str)) and is_torch(a):
         if any_recorded(sys.modules["torch"], *tensors):
             check_frameworks(a, b, offsets, rows, out, functions)
-            from tilewright.gemm.operators.torch_offsets import recorded
-
             if decomposition == "stream_k":
                 raise ArgumentError("decomposition cannot be given where PyTorch records the call: leave it out")
-            result = recorded(a, b, offsets, rows, out, out_dtype, kernel, functions)
+            result = recorded_form("torch_offsets").recorded(a, b, offsets, rows, out, out_dtype, kernel, functions)
         else:
             options = out_dtype, kernel, decomposition, key_of(functions, dtype_key) if functions else ()
             result = repeated_call("grouped_matmul", tensors, out, options, run, open_modes)
@@ -176,9 +175,9 @@ def multiplied(
                 "JAX arrays are immutable: call grouped_matmul without out and epilogue, and apply functions to its "
                 "result"
             )
-        from tilewright.gemm.operators.jax_products import GROUPS, GroupOptions
-
-        return GROUPS(GroupOptions(out_dtype, kernel, how == "stream_k"), a=a, b=b, offsets=offsets, rows=rows)
+        products = recorded_form("jax_products")
+        options = products.GroupOptions(out_dtype, kernel, how == "stream_k")
+        return products.GROUPS(options, a=a, b=b, offsets=offsets, rows=rows)
     entries, sharing = partial(candidates, kernel=kernel), how == "stream_k"
     more_of = {"functions": functions, "rows": rows, "sharing": sharing}
     return product_of(CutProduct, a, b, offsets, out, out_dtype, entries, **more_of)

@@ -23,6 +23,7 @@ from tilewright.gemm.epilogue.scales import BLOCK, Amax, BlockScales, NonSaturat
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.problem import Problem, check_vector
 from tilewright.gemm.operators.arrays import framework, is_traced
+from tilewright.gemm.operators.forms import recorded_form
 from tilewright.gemm.operators.matmul import Request
 from tilewright.gemm.operators.open_extents import Modes, Place
 from tilewright.gemm.operators.repeated_call import is_torch, repeated_call
@@ -140,13 +141,11 @@ def scaled_matmul(
         options = activation, out_dtype, use_fast_accum, kernel, saturate
         if not any_recorded(sys.modules["torch"], *tensors):
             return repeated_call("scaled_matmul", tensors, out, options, lambda: request().run(), open_rows)
-        from tilewright.gemm.operators.torch_scaled import recorded
-
-        return recorded(a, b, scale_a, scale_b, bias, out, *options[:-1], scale_result, amax, saturate)
+        return recorded_form("torch_scaled").recorded(
+            a, b, scale_a, scale_b, bias, out, *options[:-1], scale_result, amax, saturate
+        )
     if is_traced(*tensors):
-        from tilewright.gemm.operators.jax_products import of_request
-
-        return of_request(request())
+        return recorded_form("jax_products").of_request(request())
     return request().run()
 
 

@@ -20,6 +20,7 @@ from tilewright.gemm.host.problem import Problem, check_vector
 from tilewright.gemm.kernel.group_table import GroupBlockScales, GroupScales
 from tilewright.gemm.operators.arrays import framework, namespace, new_result, one_framework
 from tilewright.gemm.operators.block_scaled_offsets import block_scaled_groups, has_factors
+from tilewright.gemm.operators.forms import recorded_form
 from tilewright.gemm.operators.offsets import CutProduct, problem_extents, product_of
 from tilewright.gemm.operators.open_extents import Modes, Place, ranks
 from tilewright.gemm.operators.repeated_call import is_torch, repeated_call
@@ -87,9 +88,7 @@ def scaled_grouped_matmul(
         return run()
     if any_recorded(sys.modules["torch"], *tensors):
         check_frameworks(*tensors)
-        from tilewright.gemm.operators.torch_scaled_offsets import recorded
-
-        return recorded(*tensors, out_dtype, use_fast_accum, kernel)
+        return recorded_form("torch_scaled_offsets").recorded(*tensors, out_dtype, use_fast_accum, kernel)
     return repeated_call("scaled_grouped_matmul", tensors, out, (out_dtype, use_fast_accum, kernel), run, open_rows)
 
 
@@ -119,14 +118,13 @@ def multiplied(
     if factors and kernel is not None:
         raise ArgumentError("factors of blocks have one kernel on each GPU: leave out kernel")
     if kind == "jax":
-        from tilewright.gemm.operators.jax_products import GROUPS_WITH_FACTORS, scaled_groups
-
         if out is not None:
             raise ArgumentError("JAX arrays are immutable: call scaled_grouped_matmul without out, and use its result")
+        products = recorded_form("jax_products")
         if factors:
             arrays = {"a": a, "b": b, "scale_a": scale_a, "scale_b": scale_b, "offsets": offsets}
-            return GROUPS_WITH_FACTORS(out_dtype, **arrays)
-        return scaled_groups(a, b, scale_a, scale_b, offsets, out_dtype, use_fast_accum, kernel)
+            return products.GROUPS_WITH_FACTORS(out_dtype, **arrays)
+        return products.scaled_groups(a, b, scale_a, scale_b, offsets, out_dtype, use_fast_accum, kernel)
     if factors:
         return block_scaled_groups(materialised(a), materialised(b), scale_a, scale_b, offsets, out, out_dtype)
     entries = partial(scaled_kernels, use_fast_accum, kernel)

@@ -40,6 +40,7 @@ from tilewright.gemm.operators.epilogues import (
     key_of,
     source_apart,
 )
+from tilewright.gemm.operators.forms import recorded_form
 from tilewright.gemm.operators.matmul import Request, matmul
 from tilewright.gemm.operators.repeated_call import is_torch, repeated_call
 from tilewright.gemm.operators.torch_state import any_recorded, materialised
@@ -303,9 +304,9 @@ def sparse_matmul(
                     "kernel and decomposition cannot be given where PyTorch records the call: by torch.compile, or for "
                     "tensors that ask for a gradient or are of another class"
                 )
-            from tilewright.gemm.operators.torch_sparse import recorded
-
-            result = recorded(a, b, out, c, (alpha, beta), bias, activation, out_dtype, functions)
+            result = recorded_form("torch_sparse").recorded(
+                a, b, out, c, (alpha, beta), bias, activation, out_dtype, functions
+            )
         elif kernel is None or isinstance(kernel, str):
             asked = (
                 alpha,
@@ -320,9 +321,7 @@ def sparse_matmul(
         else:
             result = run()
     elif framework(a.values, "a.values") == "jax":
-        from tilewright.gemm.operators.jax_products import of_request
-
-        return of_request(request())
+        return recorded_form("jax_products").of_request(request())
     else:
         result = run()
     return result if instead is None else instead

@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from tilewright.gemm.host.recorded import Record, RecordedLaunch, RecordedProduct, recording
 from tilewright.gemm.operators.epilogues import written_numbers
 from tilewright.gemm.operators.launches import Launches, PreparedLaunch, RecordedLaunches, Slot
-from tilewright.gemm.operators.repeated_call import PAGE, NewTensor, Place, RepeatedCall, Scratch
+from tilewright.gemm.operators.recorded_call import PAGE, NewTensor, Place, RepeatedCall, Scratch
 from tilewright.ir.runtime import DevicePointer
 
 EMPTY = ("aten::empty", "aten::new_empty", "aten::empty_strided", "aten::new_empty_strided", "aten::empty_like")
