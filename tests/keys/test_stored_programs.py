@@ -22,8 +22,7 @@ from tilewright.gemm.config import Major, Operand
 from tilewright.gemm.epilogue.functions import LinearCombination
 from tilewright.gemm.family.compile import stage
 from tilewright.gemm.host import handle
-from tilewright.lang.launch import collector, stored
-from tilewright.lang.launch import compile as compiling
+from tilewright.lang.launch import collector, specialise, stored
 from tilewright.lang.launch.collector import put_aside, without_collector
 from tilewright.lang.launch.options import CompileOptions
 from tilewright.lang.launch.stage import stage as stage_program
@@ -73,7 +72,7 @@ def staged(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         found.append(stage_program(*args))
         return found[-1]
 
-    monkeypatch.setattr(compiling, "stage", spy)
+    monkeypatch.setattr(specialise, "stage", spy)
     return found
 
 

@@ -21,8 +21,8 @@ from tilewright.tiled.asynchronous_mma import _is_static_place
 from tilewright.tiled.atom import CopyAtom, make_copy_atom
 from tilewright.tiled.operands import is_tiler, need_thread, need_type
 from tilewright.tiled.provenance import partition_of
-from tilewright.tiled.sides import _own_elements
-from tilewright.tiled.staged_copy import _divides, check_types, split_modes
+from tilewright.tiled.sides import _own_elements, check_types
+from tilewright.tiled.staged_copy import _divides, split_modes
 from tilewright.tiled.tiled_copy import TiledCopy
 from tilewright.tiled.tiled_mma import TiledMma, thread_inverse
 from tilewright.tiled.tma.bulk import BulkCopyAtom

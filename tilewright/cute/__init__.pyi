@@ -62,7 +62,8 @@ from tilewright.lang.tensors.math import (
     fma as fma, log as log, log10 as log10, log2 as log2, rsqrt as rsqrt, sin as sin, sqrt as sqrt, tan as tan,
     tanh as tanh,
 )
-from tilewright.lang.tensors.pointer import AddressSpace as AddressSpace, recast_ptr as recast_ptr
+from tilewright.lang.tensors.pointer import AddressSpace as AddressSpace
+from tilewright.lang.tensors.recast import recast_ptr as recast_ptr
 from tilewright.lang.tensors.struct import struct as struct, union as union
 from tilewright.lang.tensors.pointer_class import Pointer as Pointer
 from tilewright.lang.tensors.tensor import Tensor as Tensor, make_tensor as make_tensor

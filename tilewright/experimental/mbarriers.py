@@ -14,7 +14,8 @@ from tilewright.lang.device import mbarriers
 from tilewright.lang.device.atomic import pointer_of
 from tilewright.lang.device.calls import call, i32
 from tilewright.lang.numbers.numeric import Int64, unwrap, wrap
-from tilewright.lang.tensors.pointer import Pointer, recast_ptr
+from tilewright.lang.tensors.pointer import Pointer
+from tilewright.lang.tensors.recast import recast_ptr
 
 __all__ = [
     "cp_async_mbarrier_arrive",

@@ -22,7 +22,8 @@ from tilewright.lang.device.array import Array
 from tilewright.lang.device.atomic import pointer_of
 from tilewright.lang.numbers.numeric import Boolean, Int32, Int64, unwrap
 from tilewright.lang.tensors.algebra import make_rmem_tensor
-from tilewright.lang.tensors.pointer import Pointer, recast_ptr
+from tilewright.lang.tensors.pointer import Pointer
+from tilewright.lang.tensors.recast import recast_ptr
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.lang.tensors.tensor_memory import TensorMemory
 from tilewright.lang.tensors.tensor_ssa import TensorSSA

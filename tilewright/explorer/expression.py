@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import tilewright.layout as algebra
 from tilewright.errors import LayoutError, ParseError
-from tilewright.layout.text import DEEPEST
+from tilewright.layout.parsing import DEEPEST
 from tilewright.layout.tuples import MOST_MODES
 
 NOT_OPERATIONS = {  # classes apart: what takes a Python function or a word, or builds what the notation writes

@@ -8,10 +8,10 @@ from tilewright.layout.basis import (
     E as E, ScaledBasis as ScaledBasis, basis_get as basis_get, basis_value as basis_value,
     make_basis_like as make_basis_like,
 )
-from tilewright.layout.compose import composition as composition, with_shape as with_shape
-from tilewright.layout.composed import (
-    AnyLayout as AnyLayout, ComposedLayout as ComposedLayout, make_composed_layout as make_composed_layout,
+from tilewright.layout.compose import (
+    composition as composition, make_composed_layout as make_composed_layout, with_shape as with_shape,
 )
+from tilewright.layout.composed import AnyLayout as AnyLayout, ComposedLayout as ComposedLayout
 from tilewright.layout.coords import compact_order as compact_order, crd2crd as crd2crd
 from tilewright.layout.design import (
     SwizzleSolution as SwizzleSolution, design_swizzle as design_swizzle, solve_swizzle as solve_swizzle,
@@ -20,7 +20,7 @@ from tilewright.layout.distribute import (
     domain_distribute as domain_distribute, is_major as is_major, leading_dim as leading_dim,
 )
 from tilewright.layout.divides import (
-    flat_divide as flat_divide, logical_divide as logical_divide, tiled_divide as tiled_divide,
+    ceil_div as ceil_div, flat_divide as flat_divide, logical_divide as logical_divide, tiled_divide as tiled_divide,
     zipped_divide as zipped_divide,
 )
 from tilewright.layout.evaluate import coordinates as coordinates, offsets as offsets
@@ -41,9 +41,9 @@ from tilewright.layout.modes import (
     append as append, append_ones as append_ones, coshape as coshape, cosize as cosize, crd2idx as crd2idx,
     depth as depth, dice as dice, domain_offset as domain_offset, flatten as flatten, get as get,
     group_modes as group_modes, idx2crd as idx2crd, is_compatible as is_compatible, prepend as prepend,
-    prepend_ones as prepend_ones, rank as rank, select as select, shape as shape, size as size, slice_ as slice_,
-    slice_and_offset as slice_and_offset, stride as stride,
+    prepend_ones as prepend_ones, rank as rank, select as select, shape as shape, size as size, stride as stride,
 )
+from tilewright.layout.parsing import parse as parse
 from tilewright.layout.products import (
     blocked_product as blocked_product, flat_product as flat_product, logical_product as logical_product,
     make_fragment_like_layout as make_fragment_like_layout, make_layout_tv as make_layout_tv,
@@ -59,12 +59,13 @@ from tilewright.layout.simplify import (
 )
 from tilewright.layout.smem_atoms import make_smem_atom as make_smem_atom, widest_smem_atom as widest_smem_atom
 from tilewright.layout.steps import explain as explain
+from tilewright.layout.slicing import slice_ as slice_, slice_and_offset as slice_and_offset
 from tilewright.layout.swizzle import (
     Swizzle as Swizzle, get_nonswizzle_portion as get_nonswizzle_portion,
     get_swizzle_portion as get_swizzle_portion, make_swizzle as make_swizzle, swizzle_of_masks as swizzle_of_masks,
 )
 from tilewright.layout.symbolic import SymbolicBool as SymbolicBool, SymbolicInt as SymbolicInt
-from tilewright.layout.text import format_tree as format_tree, parse as parse
+from tilewright.layout.text import format_tree as format_tree
 from tilewright.layout.tile import (
     inner_partition as inner_partition, local_partition as local_partition, local_tile as local_tile, tiles_at as tiles_at,
     outer_partition as outer_partition,
@@ -74,7 +75,7 @@ from tilewright.layout.tuple_functions import (
 )
 from tilewright.layout.tuples import (
     Coord as Coord, IntTuple as IntTuple, Shape as Shape, Stride as Stride, as_int_tuple as as_int_tuple,
-    ceil_div as ceil_div, elem_less as elem_less, find as find, find_if as find_if,
+    elem_less as elem_less, find as find, find_if as find_if,
     flatten_to_tuple as flatten_to_tuple, is_congruent as is_congruent, is_static as is_static,
     is_weakly_congruent as is_weakly_congruent, product as product, product_each as product_each,
     product_like as product_like, repeat as repeat, repeat_as_tuple as repeat_as_tuple, repeat_like as repeat_like,

@@ -22,7 +22,7 @@ from tilewright.layout.cache import remembered
 from tilewright.layout.composed import ComposedLayout, lifted
 from tilewright.layout.drawable import LayoutOrTensor
 from tilewright.layout.ints import UNDECIDED, RuntimeInt, ceil_div_int, divisor_of, exact_quotient
-from tilewright.layout.layout import Layout
+from tilewright.layout.layout import Layout, has_scaled_basis
 from tilewright.layout.modes import cosize, size
 from tilewright.layout.simplify import by_mode, merged
 from tilewright.layout.swizzle import Swizzle, compose_swizzle
@@ -411,3 +411,21 @@ def with_shape(layout: Any, shape: Any, *, loc: Any = None, ip: Any = None) -> A
     (2,4,4):(4,8,1)
     """
     return composition(layout, Layout(shape))
+
+
+def make_composed_layout(
+    inner: Any, offset: Any, outer: Layout | ComposedLayout, *, loc: Any = None, ip: Any = None
+) -> ComposedLayout:
+    """``inner o offset o outer``: ``inner`` is a swizzle, a layout or any function of an offset.
+
+    >>> from tilewright.layout import make_swizzle
+    >>> make_composed_layout(make_swizzle(2, 1, 2), 128, Layout((4, 8)))
+    Sw<2,1,2> o 128 o (4,8):(1,4)
+    """
+    if not isinstance(outer, Layout | ComposedLayout):
+        raise LayoutError(f"make_composed_layout: the outer part must be a layout, not {outer!r}")
+    if not callable(inner):
+        raise LayoutError(f"make_composed_layout: the inner part must be a function of an offset, not {inner!r}")
+    if isinstance(inner, Swizzle) and isinstance(outer, Layout) and has_scaled_basis(outer):
+        raise LayoutError(f"make_composed_layout: {inner} permutes offsets, but {outer} gives coordinates")
+    return ComposedLayout(inner, offset, outer)

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from tilewright.errors import LayoutError, explained
 from tilewright.layout.basis import add_coords
 from tilewright.layout.drawable import Drawable
-from tilewright.layout.layout import Layout, has_scaled_basis, has_underscore
+from tilewright.layout.layout import Layout, has_underscore
 from tilewright.layout.text import format_tree
 from tilewright.layout.tuples import Coord, Shape, is_static, same_tree
 
@@ -63,7 +63,7 @@ class ComposedLayout(Drawable):
     def __call__(self, *coord: Coord, loc: Any = None, ip: Any = None) -> Any:
         c = coord[0] if len(coord) == 1 else coord
         if has_underscore(c):
-            from tilewright.layout.modes import slice_
+            from tilewright.layout.slicing import slice_
 
             return slice_(self, c)
         return self.inner(add_coords(self.offset, self.outer(c)))
@@ -108,26 +108,6 @@ class ComposedLayout(Drawable):
     def __repr__(self) -> str:
         inner = getattr(self.inner, "__name__", None) or str(self.inner)
         return f"{inner} o {format_tree(self.offset)} o {self.outer}"
-
-
-def make_composed_layout(
-    inner: Any, offset: Any, outer: Layout | ComposedLayout, *, loc: Any = None, ip: Any = None
-) -> ComposedLayout:
-    """``inner o offset o outer``: ``inner`` is a swizzle, a layout or any function of an offset.
-
-    >>> from tilewright.layout import make_swizzle
-    >>> make_composed_layout(make_swizzle(2, 1, 2), 128, Layout((4, 8)))
-    Sw<2,1,2> o 128 o (4,8):(1,4)
-    """
-    from tilewright.layout.swizzle import Swizzle
-
-    if not isinstance(outer, Layout | ComposedLayout):
-        raise LayoutError(f"make_composed_layout: the outer part must be a layout, not {outer!r}")
-    if not callable(inner):
-        raise LayoutError(f"make_composed_layout: the inner part must be a function of an offset, not {inner!r}")
-    if isinstance(inner, Swizzle) and isinstance(outer, Layout) and has_scaled_basis(outer):
-        raise LayoutError(f"make_composed_layout: {inner} permutes offsets, but {outer} gives coordinates")
-    return ComposedLayout(inner, offset, outer)
 
 
 AnyLayout = Layout | ComposedLayout

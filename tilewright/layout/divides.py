@@ -22,11 +22,11 @@ from tilewright.layout.cache import remembered
 from tilewright.layout.compose import compose_tiles
 from tilewright.layout.composed import ComposedLayout, lifted
 from tilewright.layout.drawable import LayoutOrTensor
-from tilewright.layout.inverse import complement_of
+from tilewright.layout.inverse import complement, complement_of
 from tilewright.layout.layout import Layout
 from tilewright.layout.simplify import by_mode, merged
 from tilewright.layout.text import format_tree
-from tilewright.layout.tuples import as_tiler, extent_of_tiler
+from tilewright.layout.tuples import as_tiler, extent_of_tiler, tiles_along
 
 
 @remembered
@@ -123,3 +123,14 @@ def flat_divide(target: LayoutOrTensor, tiler: Any, *, loc: Any = None, ip: Any 
     (4,2,4,4):(1,16,4,32)
     """
     return unpacked(zipped_divide(target, tiler), 0, 1)
+
+
+def ceil_div(input: Any, tiler: Any, *, loc: Any = None, ip: Any = None) -> Any:
+    """How many tiles cover ``input``: element by element, a scalar divisor folded over a tuple, or a tiler layout.
+
+    >>> ceil_div((100, 64), (32, 16)), ceil_div((5, 6), 10), ceil_div(29, 8)
+    ((4, 4), (1, 3), 4)
+    """
+    if hasattr(tiler, "shape") and not isinstance(tiler, tuple | int):
+        return complement(tiler, input).shape  # the rest mode of a divide by a layout
+    return tiles_along(input, tiler)

@@ -25,7 +25,7 @@ from tilewright.layout.modes import cosize, size
 from tilewright.layout.simplify import coalesce_shape, filter, from_modes, merged
 from tilewright.layout.swizzle import Swizzle, compose_swizzle
 from tilewright.layout.text import format_tree
-from tilewright.layout.tuples import ceil_div, flatten_to_tuple, is_static, same_tree
+from tilewright.layout.tuples import flatten_to_tuple, is_static, same_tree, tiles_along
 
 
 def complement_of(layout: Layout, cotarget: Any, covers: bool = True) -> tuple[Layout, int]:
@@ -51,7 +51,7 @@ def complement_of(layout: Layout, cotarget: Any, covers: bool = True) -> tuple[L
     # The gaps never merge: each ends before the mode above it begins.
     gaps = len(shapes)
     both_static = cotarget.__class__ is int and filled.__class__ is int
-    rest = -(-cotarget // filled) if both_static else coalesce_shape(ceil_div(cotarget, filled))
+    rest = -(-cotarget // filled) if both_static else coalesce_shape(tiles_along(cotarget, filled))
     if rest.__class__ is int:
         if rest != 1 or not shapes:
             shapes.append(rest)

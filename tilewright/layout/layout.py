@@ -19,6 +19,7 @@ from tilewright.layout.tuples import (
     flatten_to_tuple,
     is_congruent,
     is_static,
+    ones_at_zeros,
     repeat,
     same_tree,
 )
@@ -81,18 +82,17 @@ class Layout(Drawable):
         >>> Layout.parse("(8):(1)"), Layout.parse("(4,8)"), Layout.parse("Sw<1,0,1> o 0 o 4:1")
         ((8):(1), (4,8):(1,4), Sw<1,0,1> o 0 o 4:1)
         """
-        from tilewright.layout.composed import ComposedLayout
-        from tilewright.layout.text import parse
+        from tilewright.layout.parsing import parse
 
         result = parse(text)
-        return result if isinstance(result, Layout | ComposedLayout) else make_layout(result)
+        return result if isinstance(result, Drawable) else make_layout(result)
 
     def __call__(self, *coord: Coord, loc: Any = None, ip: Any = None) -> Any:
         c = coord[0] if len(coord) == 1 else coord
         if type(c) is list:
             c = tuple(c)
         if c is None or (type(c) is tuple and _has_none(c)):
-            from tilewright.layout.modes import slice_
+            from tilewright.layout.slicing import slice_
 
             return slice_(self, c)
         try:
@@ -312,8 +312,6 @@ def make_layout_like(layout: Layout, *, loc: Any = None, ip: Any = None) -> Layo
     >>> make_layout_like(Layout((4, 3, 2), (10, 0, 1)))
     (4,3,2):(2,0,1)
     """
-    from tilewright.layout.simplify import ones_at_zeros
-
     shape = ones_at_zeros(layout.shape, layout.stride)
     return Layout(layout.shape, compact_order(shape, layout.stride))
 

@@ -11,7 +11,7 @@ from tilewright.layout.composed import ComposedLayout, lifted
 from tilewright.layout.coords import compact, coord_of, offset_of
 from tilewright.layout.drawable import LayoutOrTensor
 from tilewright.layout.ints import same_int
-from tilewright.layout.layout import Layout, has_underscore
+from tilewright.layout.layout import Layout
 from tilewright.layout.text import format_tree
 from tilewright.layout.tuples import Coord, as_int_tuple, checked_rank, flatten_to_tuple, product, transform_leaf
 
@@ -334,54 +334,25 @@ def _slice_tree(c: Coord, t: Any, keep_none: bool) -> tuple[Any, ...]:
     return (t,) if (c is None) == keep_none else ()
 
 
-def _slice(c: Coord, t: Any, keep_none: bool) -> Any:
+def modes_at(c: Coord, t: Any, keep_none: bool) -> Any:
+    """The modes of the tree ``t`` where ``c`` has None, or those where it has none (``keep_none`` is False)."""
     # A scalar coordinate keeps or drops the whole; a tuple always leaves a tuple behind, nested tuples dissolve.
     parts = _slice_tree(c, t, keep_none)
     return parts if isinstance(c, tuple) or not parts else parts[0]
 
 
-def slice_(src: Any, coord: Coord) -> Any:
-    """The modes of ``src`` where ``coord`` has None; the other entries choose which slice and only move the offset.
-
-    >>> slice_(Layout((4, (2, 3)), (1, (4, 8))), (None, (0, None)))
-    (4,3):(1,8)
-    """
-    if isinstance(coord, Layout | ComposedLayout):
-        raise LayoutError(f"slice_({format_tree(src)}, {coord}): the layout comes first: slice_(layout, coord)")
-    if isinstance(src, ComposedLayout):
-        return slice_and_offset(coord, src)[0]
-    return on_both(src, lambda t: _slice(coord, t, True))
-
-
 def dice(src: Any, dicer: Coord) -> Any:
-    """The modes of ``src`` where ``dicer`` has *no* None: what :func:`slice_` leaves out.
+    """The modes of ``src`` where ``dicer`` has *no* None: what ``slice_`` leaves out.
 
     >>> dice(Layout((4, 8, 3), (1, 4, 32)), (1, None, 1))
     (4,3):(1,32)
     """
-    return on_both(src, lambda t: _slice(dicer, t, False))
+    return on_both(src, lambda t: modes_at(dicer, t, False))
 
 
 def zeros_for_none(c: Coord) -> Coord:
     """``c`` with every None replaced by 0."""
     return tuple(map(zeros_for_none, c)) if isinstance(c, tuple) else 0 if c is None else c
-
-
-def slice_and_offset(coord: Coord, src: Any, *, loc: Any = None, ip: Any = None) -> tuple[Any, Any]:
-    """The slice of ``src`` at ``coord`` and the offset where it starts.
-
-    A swizzled layout becomes an ordinary one where the slice allows it; see :mod:`tilewright.layout.swizzle`.
-
-    >>> slice_and_offset((None, 3), Layout((4, 8), (1, 10)))
-    ((4):(1), 30)
-    """
-    if isinstance(src, ComposedLayout):
-        from tilewright.layout.swizzle_slice import slice_composed
-
-        return slice_composed(coord, src)
-    if not has_underscore(coord):
-        return Layout(1, 0), src(coord)
-    return slice_(src, coord), src(zeros_for_none(coord))
 
 
 def domain_offset(coord: Coord, layout: Any) -> tuple[Any, Any]:

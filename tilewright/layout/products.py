@@ -24,7 +24,16 @@ from tilewright.layout.layout import Layout, make_ordered_layout
 from tilewright.layout.modes import append, cosize, last_offset, rank, size
 from tilewright.layout.simplify import by_mode
 from tilewright.layout.text import format_tree
-from tilewright.layout.tuples import as_int_tuple, as_tiler, ceil_div, extent_of_tiler, is_static, product, product_each
+from tilewright.layout.tuples import (
+    as_int_tuple,
+    as_tiler,
+    extent_of_tiler,
+    is_static,
+    ones_at_zeros,
+    product,
+    product_each,
+    tiles_along,
+)
 
 
 @remembered
@@ -147,7 +156,7 @@ def tile_to_shape(atom: Any, trg_shape: Any, order: Any = None, *, loc: Any = No
     for t, e in zip(target, extents, strict=True):
         if is_static(t) and is_static(e) and t % e:
             raise LayoutError(f"tile_to_shape({atom}, {format_tree(trg_shape)}): {t} is not divisible by {e}")
-    copies = ceil_div(target, extents)
+    copies = tiles_along(target, extents)
     ranks = tuple(range(len(target))) if order is None else as_int_tuple(order, "order")
     if isinstance(ranks, tuple) and len(set(ranks)) < len(ranks):
         order = format_tree(ranks)
@@ -165,8 +174,6 @@ def make_fragment_like_layout(layout: Any) -> Any:
         layout = layout.outer
     if rank(layout) < 2 or not is_static(layout.shape):
         return Layout(layout.shape)
-    from tilewright.layout.simplify import ones_at_zeros
-
     first = layout[0]
     rest = make_ordered_layout(layout.shape[1:], layout.stride[1:])
     return tiled_product(Layout(first.shape, compact(ones_at_zeros(first.shape, first.stride))), rest)

@@ -19,7 +19,7 @@ from tilewright.layout.composed import ComposedLayout, lifted
 from tilewright.layout.drawable import LayoutOrTensor
 from tilewright.layout.layout import Layout, kept
 from tilewright.layout.text import format_tree
-from tilewright.layout.tuples import flatten_to_tuple, is_static, repeat_like, unflatten
+from tilewright.layout.tuples import flatten_to_tuple, is_static, ones_at_zeros, unflatten
 
 
 def merged(shape: Any, stride: Any, extend: bool = False) -> tuple[list[Any], list[Any]]:
@@ -131,13 +131,6 @@ def coalesce_shape(shape: Any) -> Any:
         else:
             out.append(s)
     return out[0] if len(out) == 1 else tuple(out)
-
-
-def ones_at_zeros(shape: Any, stride: Any) -> Any:
-    """``shape`` with 1 wherever the stride is a static 0."""
-    if type(stride) is tuple:
-        return tuple([ones_at_zeros(s, d) for s, d in zip(shape, stride, strict=True)])
-    return repeat_like(1, shape) if type(stride) is int and stride == 0 else shape
 
 
 @overload

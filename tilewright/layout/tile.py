@@ -14,7 +14,8 @@ from typing import Any
 from tilewright.errors import LayoutError
 from tilewright.layout.divides import zipped_divide
 from tilewright.layout.layout import Layout
-from tilewright.layout.modes import dice, rank, slice_and_offset
+from tilewright.layout.modes import dice, rank
+from tilewright.layout.slicing import slice_and_offset
 from tilewright.layout.text import format_tree
 from tilewright.layout.tuples import as_tiler, product_each, repeat
 

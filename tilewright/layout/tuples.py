@@ -260,25 +260,28 @@ def is_weakly_congruent(a: Any, b: Any) -> bool:
     return True
 
 
-def ceil_div(input: Any, tiler: Any, *, loc: Any = None, ip: Any = None) -> Any:
-    """How many tiles cover ``input``: element by element, a scalar divisor folded over a tuple, or a tiler layout.
+def ones_at_zeros(shape: Any, stride: Any) -> Any:
+    """``shape`` with 1 wherever the stride is a static 0."""
+    if type(stride) is tuple:
+        return tuple([ones_at_zeros(s, d) for s, d in zip(shape, stride, strict=True)])
+    return repeat_like(1, shape) if type(stride) is int and stride == 0 else shape
 
-    >>> ceil_div((100, 64), (32, 16)), ceil_div((5, 6), 10), ceil_div(29, 8)
+
+def tiles_along(input: Any, tiler: Any) -> Any:
+    """How many tiles of the shape ``tiler`` cover ``input``: element by element, a scalar divisor folded over a tuple.
+
+    >>> tiles_along((100, 64), (32, 16)), tiles_along((5, 6), 10), tiles_along(29, 8)
     ((4, 4), (1, 3), 4)
     """
-    if hasattr(tiler, "shape") and not isinstance(tiler, tuple | int):
-        from tilewright.layout.inverse import complement  # the rest mode of a divide by a layout
-
-        return complement(tiler, input).shape
     if isinstance(input, tuple):
         if isinstance(tiler, tuple):
             if len(tiler) > len(input):
                 raise LayoutError(f"ceil_div({input}, {tiler}): the tiler has more modes than the input")
-            return tuple(map(ceil_div, input, tiler)) + input[len(tiler) :]
+            return tuple(map(tiles_along, input, tiler)) + input[len(tiler) :]
         out = []
         for x in input:
             if isinstance(x, tuple):
-                out.append(ceil_div(x, tiler))
+                out.append(tiles_along(x, tiler))
                 x = product(x)
             else:
                 out.append(ceil_div_int(x, tiler))

@@ -9,7 +9,7 @@ from tilewright.atoms.tensor_memory_move import TmemMove
 from tilewright.errors import HOW_STATIC, ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
-from tilewright.ir.types import PtrType
+from tilewright.ir.types import F32, TF32, PtrType, ScalarType
 from tilewright.lang.staging.unrolling import register_number
 from tilewright.lang.tensors.access import places
 from tilewright.lang.tensors.pointer import Pointer
@@ -87,3 +87,18 @@ def as_elements(pointer: Value, fragment: Value) -> Value:
     if kind.elem == elem or kind.elem.width == elem.width:
         return pointer
     return Builder.current().ptr_cast(pointer, PtrType(elem, kind.space, kind.align))
+
+
+def check_types(atom: Any, src: Tensor, dst: Tensor, expected: ScalarType | None = None) -> None:
+    """Copies move bits: both element types must be one, or be views of one width (integers, f32 and tf32)."""
+    a, b = src.element_type.ir_type, dst.element_type.ir_type
+    loose = a.width == b.width and (a.is_integer or b.is_integer or {a, b} == {F32, TF32})
+    if a != b and not loose:
+        raise ConstraintError(
+            f"{atom}: copies {a} to {b} without converting: load(), .to({dst.element_type}) and store() first"
+        )
+    if expected is not None and expected.width != a.width:
+        raise ConstraintError(
+            f"{atom}: was made for elements of {expected}, but the tensors hold {a}: make the copy atom for "
+            f"{src.element_type}"
+        )

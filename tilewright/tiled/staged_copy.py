@@ -9,18 +9,18 @@ from tilewright.atoms.universal import UniversalCopy
 from tilewright.errors import ConstraintError, TilewrightError, unknown_keyword
 from tilewright.ir.builder import Builder
 from tilewright.ir.effects import Access
-from tilewright.ir.types import F32, TF32, MemSpace, ScalarType
+from tilewright.ir.types import MemSpace
 from tilewright.lang.numbers.numeric import Uint8, wrap
 from tilewright.lang.tensors.access import need_no_fraction
 from tilewright.lang.tensors.algebra import make_rmem_tensor, recast_tensor
-from tilewright.lang.tensors.overhung import guarded
+from tilewright.lang.tensors.overhung import OverhungPointer
 from tilewright.lang.tensors.pointer import Pointer, is_packed
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import Layout, flatten_to_tuple, is_static, logical_divide, make_layout, size
 from tilewright.tiled.atom import CopyAtom
 from tilewright.tiled.predicates import predicate_values
 from tilewright.tiled.retile import check_registers
-from tilewright.tiled.sides import as_elements, in_registers, memory_pointers, register_numbers
+from tilewright.tiled.sides import as_elements, check_types, in_registers, memory_pointers, register_numbers
 from tilewright.tiled.vectors import autovec_copy
 
 
@@ -128,6 +128,12 @@ def copy(
     return None
 
 
+def guarded(tensor: Tensor) -> Tensor:
+    """``tensor`` for an access whose predicates keep it inside the tensor that it was cut from."""
+    pointer = tensor.engine
+    return Tensor(pointer.plain(), tensor.linear) if isinstance(pointer, OverhungPointer) else tensor
+
+
 def _check_memories(atom: CopyAtom, src: Tensor, dst: Tensor) -> None:
     """ConstraintError where the operation is one between two kinds of memory, and the tensors are in others."""
     wanted = getattr(atom.op, "memories", None)
@@ -163,21 +169,6 @@ def _as_bytes(atom: CopyAtom, src: Tensor, dst: Tensor) -> tuple[CopyAtom, Tenso
         f"{atom.instruction}: elements of {src.element_type.width} bits are copied as bytes, and those of "
         f"{src.linear} and {dst.linear} do not come in whole ones: {why}"
     )
-
-
-def check_types(atom: Any, src: Tensor, dst: Tensor, expected: ScalarType | None = None) -> None:
-    """Copies move bits: both element types must be one, or be views of one width (integers, f32 and tf32)."""
-    a, b = src.element_type.ir_type, dst.element_type.ir_type
-    loose = a.width == b.width and (a.is_integer or b.is_integer or {a, b} == {F32, TF32})
-    if a != b and not loose:
-        raise ConstraintError(
-            f"{atom}: copies {a} to {b} without converting: load(), .to({dst.element_type}) and store() first"
-        )
-    if expected is not None and expected.width != a.width:
-        raise ConstraintError(
-            f"{atom}: was made for elements of {expected}, but the tensors hold {a}: make the copy atom for "
-            f"{src.element_type}"
-        )
 
 
 def split_modes(atom: CopyAtom, src: Tensor, dst: Tensor) -> Split:

@@ -7,10 +7,13 @@ side by side (CuTe: include/cute/atom/mma_atom.hpp).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 from tilewright.errors import ConstraintError, LayoutError
-from tilewright.lang.numbers.numeric import unwrap
+from tilewright.lang.numbers.numeric import Int32, class_of, unwrap
+from tilewright.lang.tensors.algebra import make_rmem_tensor
+from tilewright.lang.tensors.tensor import Tensor
+from tilewright.lang.tensors.tensor_memory import TensorMemory
 from tilewright.layout import (
     Layout,
     append,
@@ -29,14 +32,12 @@ from tilewright.layout import (
     tiled_product,
 )
 from tilewright.location_keywords import takes_location
+from tilewright.tiled.asynchronous_mma import make_descriptors
 from tilewright.tiled.atom import MmaAtom, make_mma_atom
 from tilewright.tiled.operands import check_mma_operands, need_thread
-from tilewright.tiled.provenance import remember_partition
+from tilewright.tiled.provenance import remember_fragment, remember_partition
 from tilewright.tiled.thread_values import thrfrg
 from tilewright.tiled.views import layout_of, need_whole_tiles, rearranged, sliced
-
-if TYPE_CHECKING:
-    from tilewright.lang.tensors.tensor import Tensor
 
 _MODES = {"A": (0, 2), "B": (1, 2), "C": (0, 1), "SFA": (0, 2), "SFB": (1, 2)}
 """Rows and columns of the operands among M, N and K; SFA and SFB are scale factors, seen as one for each element."""
@@ -239,9 +240,20 @@ class TiledMma(MmaAtom):
         return self._fragment("C", x)
 
     def _fragment(self, which: str, x: Any) -> Tensor:
-        from tilewright.tiled.fragments import make_fragment
-
-        return make_fragment(self, which, x)
+        """A register tensor of the operand's type for the partitioned tensor (or partition shape) ``x``; of an operand
+        that the instruction reads from shared memory, the tensor of its descriptors; of one in tensor memory, a tensor
+        at its first lane and column, whose layout serves for a tensor at the place that was allocated. For accumulators
+        in tensor memory the tile (M, N) of the product is taken too."""
+        instruction = self.instruction
+        if instruction.reads_shared(which):
+            return make_descriptors(self, which, x)
+        type_ = instruction.type_d if which == "C" else instruction.stored_type(which)
+        if instruction.in_tensor_memory(which):
+            if which == "C" and isinstance(x, tuple) and len(x) == 2 and all(isinstance(extent, int) for extent in x):
+                x = self.partition_shape("C", x)
+            layout = instruction.tensor_memory(which, x if isinstance(x, tuple) else x.shape)
+            return Tensor(TensorMemory(Int32(0), class_of(type_)), layout)
+        return remember_fragment(make_rmem_tensor(self.fragment_layout(which, x), class_of(type_)), self, which)
 
 
 def thread_inverse(threads: Layout) -> Layout:

@@ -15,7 +15,7 @@ from tilewright.lang.tensors.pointer import Pointer, element_bytes, is_packed
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import make_layout
 from tilewright.tiled.provenance import remember_filled
-from tilewright.tiled.sides import as_elements, in_registers
+from tilewright.tiled.sides import as_elements, check_types, in_registers
 
 
 def autovec_copy(src: Tensor, dst: Tensor, *, l1c_evict_priority: Any = None, loc: Any = None, ip: Any = None) -> None:
@@ -32,8 +32,6 @@ def autovec_copy(src: Tensor, dst: Tensor, *, l1c_evict_priority: Any = None, lo
     >>> per_thread(through_registers, 4, memory=[*range(16), *[0] * 16])[1][16:]
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]
     """
-    from tilewright.tiled.staged_copy import check_types
-
     check_types("autovec_copy", src, dst)
     if is_packed(src.element_type):
         return dst.store(src.load())

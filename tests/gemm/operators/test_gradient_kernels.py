@@ -8,8 +8,7 @@ import pytest
 
 from tilewright.gemm import matmul
 from tilewright.gemm.tuning import processes
-from tilewright.lang.launch import compile as compiling
-from tilewright.lang.launch import stored
+from tilewright.lang.launch import specialise, stored
 
 torch = pytest.importorskip("torch")
 torch_op = pytest.importorskip("tilewright.gemm.operators.torch_op")
@@ -78,7 +77,7 @@ def test_the_backward_pass_finds_its_kernels(monkeypatch: Any, tmp_path: Any) ->
     for future in asked:
         future.result()
     assert len(asked) == 2
-    monkeypatch.setattr(compiling, "stage", lambda *_: pytest.fail("a kernel was staged in the backward pass"))
+    monkeypatch.setattr(specialise, "stage", lambda *_: pytest.fail("a kernel was staged in the backward pass"))
     grad = torch.randint(-1, 2, y.shape, device="cuda").to(torch.bfloat16)
     y.backward(grad)
     exact = [x.detach().double() for x in (a, w, grad)]

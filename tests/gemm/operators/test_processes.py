@@ -24,8 +24,7 @@ from tilewright.gemm.host.problem import Problem
 from tilewright.gemm.operators import meanwhile
 from tilewright.gemm.tuning import processes
 from tilewright.gemm.tuning.jobs import Job, Product
-from tilewright.lang.launch import compile as compiling
-from tilewright.lang.launch import stored
+from tilewright.lang.launch import specialise, stored
 
 torch = pytest.importorskip("torch")
 MODULE = sys.modules[matmul.__module__]
@@ -98,7 +97,7 @@ def test_what_another_process_made_is_read_here(monkeypatch: pytest.MonkeyPatch)
         assert processes.compile_elsewhere(job) is None, "it is compiled already"
         handle._COMPILED.clear()
         assert processes.compile_elsewhere(job) is None, "it is on the disk"
-        monkeypatch.setattr(compiling, "stage", lambda *_: pytest.fail("staged once more"))
+        monkeypatch.setattr(specialise, "stage", lambda *_: pytest.fail("staged once more"))
         a, b, bias = integers(0, 40, 64), integers(1, 48, 64).mT, integers(2, 48)
         assert torch.equal(matmul(a, b, bias=bias).double(), a.double() @ b.double() + bias.double())
 

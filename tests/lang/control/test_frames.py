@@ -108,10 +108,10 @@ def test_mistakes_of_ours_keep_their_frames(monkeypatch: pytest.MonkeyPatch) -> 
         raise LookupError("ours")
 
     broken.__code__ = broken.__code__.replace(co_filename=cute.__file__)
-    monkeypatch.setattr("tilewright.lang.launch.compile.arguments_of", broken)
+    monkeypatch.setattr("tilewright.lang.launch.specialise.arguments_of", broken)
     with pytest.raises(LookupError) as caught:
         cute.compile(host, np.zeros(4, np.float32), 0, wrong_operand)
-    assert "compile.py" in frames(caught.value)[2:]
+    assert "specialise.py" in frames(caught.value)[2:]
 
 
 def test_a_program_that_ends_by_a_mistake(tmp_path: Any) -> None:

@@ -25,7 +25,8 @@ from tilewright.lang.tensors.packed import group
 from tilewright.lang.tensors.pointer import element_bytes, is_packed
 from tilewright.lang.tensors.tensor import Tensor, coordinate, unwrap_tree
 from tilewright.layout.layout import Layout
-from tilewright.layout.modes import crd2idx, idx2crd, slice_and_offset
+from tilewright.layout.modes import crd2idx, idx2crd
+from tilewright.layout.slicing import slice_and_offset
 from tilewright.layout.text import format_tree
 from tilewright.layout.tuples import flatten_to_tuple
 

@@ -14,7 +14,8 @@ from tilewright.lang.device.smem import SmemAllocator
 from tilewright.lang.numbers.numeric import Int32, Int64, class_of, unwrap, wrap
 from tilewright.lang.tensors.address_space import SPACES, AddressSpace
 from tilewright.lang.tensors.algebra import make_rmem_tensor
-from tilewright.lang.tensors.pointer import Pointer, recast_ptr
+from tilewright.lang.tensors.pointer import Pointer
+from tilewright.lang.tensors.recast import recast_ptr
 from tilewright.lang.tensors.registers import Registers
 from tilewright.lang.tensors.tensor import Tensor, make_tensor
 from tilewright.lang.tensors.tensor_memory import TensorMemory

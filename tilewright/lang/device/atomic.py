@@ -26,7 +26,8 @@ from tilewright.lang.numbers.numeric import (
 )
 from tilewright.lang.staging.generate import if_generate
 from tilewright.lang.staging.ranges import HintWarning
-from tilewright.lang.tensors.pointer import Pointer, element_bits, retyped
+from tilewright.lang.tensors.pointer import Pointer, element_bits
+from tilewright.lang.tensors.recast import retyped
 
 
 def _atomic(

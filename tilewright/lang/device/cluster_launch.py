@@ -10,7 +10,8 @@ from tilewright.ir.types import I32
 from tilewright.lang.device.calls import call
 from tilewright.lang.numbers.numeric import Int32, wrap
 from tilewright.lang.tensors.address_space import AddressSpace
-from tilewright.lang.tensors.pointer import Pointer, recast_ptr
+from tilewright.lang.tensors.pointer import Pointer
+from tilewright.lang.tensors.recast import recast_ptr
 
 
 def issue_clc_query(

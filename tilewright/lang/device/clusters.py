@@ -12,7 +12,8 @@ from tilewright.errors import ConstraintError
 from tilewright.ir.types import MemSpace, PtrType
 from tilewright.lang.device.calls import call, i32
 from tilewright.lang.numbers.numeric import Int32
-from tilewright.lang.tensors.pointer import Pointer, retyped
+from tilewright.lang.tensors.pointer import Pointer
+from tilewright.lang.tensors.recast import retyped
 
 
 def cluster_arrive(*, aligned: bool | None = None, loc: Any = None, ip: Any = None) -> None:

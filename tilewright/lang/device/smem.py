@@ -16,7 +16,8 @@ from tilewright.ir.core import Location, Variable
 from tilewright.ir.target import MOST_SMEM, architecture, assumed_architecture
 from tilewright.lang.numbers.facts import Facts
 from tilewright.lang.numbers.numeric import NumericMeta, Uint8, wrap
-from tilewright.lang.tensors.pointer import Pointer, element_bits, element_bytes, pointer_to, recast_ptr, storage
+from tilewright.lang.tensors.pointer import Pointer, element_bits, element_bytes, storage
+from tilewright.lang.tensors.recast import pointer_to, recast_ptr
 from tilewright.lang.tensors.struct import Struct, StructType
 from tilewright.lang.tensors.tensor import Tensor, make_tensor
 from tilewright.layout.composed import ComposedLayout

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from functools import partial
 from types import FunctionType, MethodType
 from typing import Any, TypeAlias, cast
 
 from tilewright.errors import ArgumentError, LaunchError
-from tilewright.lang.arguments.kinds import Argument, StaticArgument
 from tilewright.lang.launch import options as opts
-from tilewright.lang.launch.calls import MISS
-from tilewright.lang.launch.dependencies import Dependencies
 from tilewright.lang.launch.executor import Executor
 from tilewright.lang.launch.jit import JitFunction
 from tilewright.lang.launch.kernel import KernelFunction
-from tilewright.lang.launch.stage import arguments_of, stage
+from tilewright.lang.launch.specialise import compile_for
 from tilewright.lang.staging.user_errors import show_users_frames
 
 Option: TypeAlias = opts.CompileOption | type[opts.CompileOption]
-
-
-REMEMBERED = 64
-"""Programs that a directly called function keeps for arguments of one kind: what they were staged from differed."""
 
 
 class Compiler:
@@ -54,7 +46,7 @@ class Compiler:
             chosen = opts.parse(chosen, options) if options else chosen
             if "check" in kwargs and "check" not in target.signature.names:
                 chosen = opts.gather(chosen, opts.Check(kwargs.pop("check")))
-            return _compile(target, (*owner, *args), kwargs, len(owner), chosen, self.key)
+            return compile_for(target, (*owner, *args), kwargs, len(owner), chosen, self.key)
         except LaunchError as error:
             show_users_frames(error)
             if "--enable-tvm-ffi" in options:  # documented: such functions are compiled, and fail when they are called
@@ -115,72 +107,3 @@ def target_of(function: Any) -> tuple[JitFunction, tuple[Any, ...]]:
     raise ArgumentError(
         f"cute.compile takes a @cute.jit function, or an object whose __call__ is one; got {function!r}{hint}"
     )
-
-
-def _compile(
-    target: JitFunction,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    skip: int,
-    options: opts.CompileOptions,
-    key: Any = None,
-) -> Executor:
-    bound = target.signature.bind(args, kwargs)
-    arguments = arguments_of(target.signature, bound)
-    if key is not None and options == opts.CompileOptions():
-        from tilewright.lang.launch import stored  # here: hashing and the disk cache take 12 ms of a first launch
-
-        program = stored.program(stored.name_of(key), arguments, partial(stage, target, bound, arguments))
-    else:
-        program = stage(target, bound, arguments)
-    opts.apply(options, [program.host, *program.kernels])
-    _mark(program.kernels, options)
-    made = Executor(program, target.signature, bound, skip, options)
-    made.release()
-    opts.keep(options, program.kernels)
-    if opts.is_set("CUTE_DSL_PRINT_IR"):
-        print(made.__mlir__)
-    return made
-
-
-def _mark(kernels: list[Any], options: opts.CompileOptions) -> None:
-    """Kernels carry options only when there are some: most have none, and print without."""
-    if options != opts.CompileOptions():
-        for kernel in kernels:
-            kernel.attrs["options"] = options
-
-
-def run(target: JitFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a staged function from Python: compile it for such arguments, or take what was compiled before."""
-    last = target.last
-    if last is not None and not kwargs and len(args) == last.count and last.dependencies.hold():
-        found = last.call(*args)
-        if found is not MISS:
-            return last.executor.result(found)
-    fresh = kwargs.pop("no_cache", False) if "no_cache" not in target.signature.names else False
-    bound = target.signature.bind(args, kwargs)
-    arguments = arguments_of(target.signature, bound)
-    key = tuple(argument.key() for argument in arguments)
-    known = [] if fresh else [entry for entry in target.cache.get(key, ()) if entry.dependencies.hold()]
-    entry = known[-1] if known else Specialisation(target, bound, arguments)
-    if not known:
-        kept = target.cache.setdefault(key, [])
-        kept.append(entry)
-        del kept[:-REMEMBERED]
-    target.last = None if target.signature.variadic else entry
-    given = [value for _, _, value in target.signature.parameters(bound)]
-    return entry.executor.run([leaf for a, value in zip(arguments, given, strict=True) for leaf in a.read(value)])
-
-
-class Specialisation:
-    """What a direct call compiled: the executor, what it was staged from, and the ``call`` that takes all ``count``
-    arguments and gives MISS for those of another specialisation."""
-
-    def __init__(self, target: JitFunction, bound: inspect.BoundArguments, arguments: list[Argument]) -> None:
-        fixed = [argument.value for argument in arguments if isinstance(argument, StaticArgument)]
-        before = Dependencies([target.function], fixed)
-        program = stage(target, bound, arguments)
-        self.dependencies = Dependencies(program.functions, fixed, before)
-        self.executor = Executor(program, target.signature, bound, 0, opts.CompileOptions())
-        self.call, self.count = self.executor.direct(bound), len(arguments)
-        self.executor.release()

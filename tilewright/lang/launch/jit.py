@@ -8,9 +8,15 @@ from typing import TYPE_CHECKING, Any, Concatenate, overload
 
 from tilewright.ir.builder import Builder
 from tilewright.lang.arguments.signature import adapt, numeric_annotation
+from tilewright.lang.launch.calls import MISS
 from tilewright.lang.launch.marked import MarkedFunction, P, Q, R, mark
+from tilewright.lang.launch.specialise import Specialisation
+from tilewright.lang.launch.stage import arguments_of
 from tilewright.lang.staging.builder import StagingBuilder
 from tilewright.lang.staging.user_errors import show_users_frames
+
+REMEMBERED = 64
+"""Programs that a directly called function keeps for arguments of one kind: what they were staged from differed."""
 
 
 class JitFunction(MarkedFunction[P, R]):
@@ -51,8 +57,6 @@ class JitFunction(MarkedFunction[P, R]):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if Builder.active():
             return self.inline(args, kwargs)
-        from tilewright.lang.launch.compile import run
-
         __tracebackhide__ = True
         try:
             return run(self, args, kwargs)
@@ -73,6 +77,28 @@ class JitFunction(MarkedFunction[P, R]):
 
     def __repr__(self) -> str:
         return f"<jit function {self.function.__qualname__}>"
+
+
+def run(target: JitFunction[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a staged function from Python: compile it for such arguments, or take what was compiled before."""
+    last = target.last
+    if last is not None and not kwargs and len(args) == last.count and last.dependencies.hold():
+        found = last.call(*args)
+        if found is not MISS:
+            return last.executor.result(found)
+    fresh = kwargs.pop("no_cache", False) if "no_cache" not in target.signature.names else False
+    bound = target.signature.bind(args, kwargs)
+    arguments = arguments_of(target.signature, bound)
+    key = tuple(argument.key() for argument in arguments)
+    known = [] if fresh else [entry for entry in target.cache.get(key, ()) if entry.dependencies.hold()]
+    entry = known[-1] if known else Specialisation(target, bound, arguments)
+    if not known:
+        kept = target.cache.setdefault(key, [])
+        kept.append(entry)
+        del kept[:-REMEMBERED]
+    target.last = None if target.signature.variadic else entry
+    given = [value for _, _, value in target.signature.parameters(bound)]
+    return entry.executor.run([leaf for a, value in zip(arguments, given, strict=True) for leaf in a.read(value)])
 
 
 @overload

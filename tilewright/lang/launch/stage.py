@@ -16,7 +16,7 @@ from tilewright.lang.arguments.argument import argument_of
 from tilewright.lang.arguments.kinds import Argument
 from tilewright.lang.arguments.signature import Signature
 from tilewright.lang.launch.collector import without_collector
-from tilewright.lang.launch.jit import JitFunction
+from tilewright.lang.launch.marked import MarkedFunction
 from tilewright.lang.staging import objects
 from tilewright.lang.staging import values as run_time
 from tilewright.lang.staging.builder import HostBuilder
@@ -41,7 +41,7 @@ def arguments_of(signature: Signature, bound: inspect.BoundArguments) -> list[Ar
     return [argument_of(name, value, note) for name, note, value in signature.parameters(bound)]
 
 
-def stage(target: JitFunction, bound: inspect.BoundArguments, arguments: list[Argument]) -> Program:
+def stage(target: MarkedFunction[Any, Any], bound: inspect.BoundArguments, arguments: list[Argument]) -> Program:
     """Trace ``target`` for these arguments."""
     params = [Value(t, label) for a in arguments for t, label in zip(a.types(), a.value_names(), strict=True)]
     host = Function(target.prefix + target.function.__name__, "host", Block(list(params)))
@@ -69,7 +69,7 @@ def stage(target: JitFunction, bound: inspect.BoundArguments, arguments: list[Ar
 register_entry(stage.__code__)
 
 
-def _result(target: JitFunction, returned: Any) -> tuple[list[Value], run_time.Spec]:
+def _result(target: MarkedFunction[Any, Any], returned: Any) -> tuple[list[Value], run_time.Spec]:
     values, spec = run_time.flatten(returned)
     if _has_foreign(spec):
         raise ArgumentError(

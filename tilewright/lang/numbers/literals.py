@@ -9,7 +9,7 @@ from typing import Any
 from tilewright.errors import StagingError
 from tilewright.ir.arithmetic import Number, convert
 from tilewright.ir.types import F64, ScalarType
-from tilewright.lang.numbers import operators
+from tilewright.lang.numbers.classes import CLASS_OF
 
 
 def plain_number(value: Any, kind: ScalarType | None = None) -> bool | int | float:
@@ -53,5 +53,5 @@ def is_truth(value: Any) -> bool:
 def convertible(value: Number, kind: ScalarType) -> Number:
     """``value``; raises StagingError for an infinity or NaN that should become an integer."""
     if kind.is_integer and not math.isfinite(value):
-        raise StagingError(f"{value} does not convert to {operators.CLASS_OF[kind].__name__}")
+        raise StagingError(f"{value} does not convert to {CLASS_OF[kind].__name__}")
     return value

@@ -18,6 +18,7 @@ from tilewright.ir.computed import computed
 from tilewright.ir.core import Constant, Value
 from tilewright.ir.types import ScalarType, Type, VecType
 from tilewright.lang.numbers import factors, facts, operators
+from tilewright.lang.numbers.classes import CLASS_OF
 from tilewright.lang.numbers.facts import Facts
 from tilewright.lang.numbers.literals import convertible, is_truth, plain_number
 from tilewright.lang.numbers.number_in_memory import NumberInMemory as NumberInMemory
@@ -379,12 +380,12 @@ class Float(Numeric):
 
 def class_of(elem: ScalarType) -> Any:
     """The numeric class of a scalar type."""
-    return operators.CLASS_OF[elem]
+    return CLASS_OF[elem]
 
 
 def wrap(value: Value, known: Facts | None = None) -> Any:
     """A scalar ``ir.Value`` as a numeric of its type."""
-    made = operators.CLASS_OF[value.type](value)  # type: ignore[index]  # a scalar
+    made = CLASS_OF[value.type](value)  # type: ignore[index]  # a scalar
     return made.learn(known) if known is not None else made
 
 
@@ -404,7 +405,7 @@ def as_numeric(x: Any) -> Any:
     from tilewright.lang.numbers import promote
 
     plain = plain_number(x)
-    return operators.CLASS_OF[promote.default(plain)](plain)
+    return CLASS_OF[promote.default(plain)](plain)
 
 
 def unwrap(x: Any) -> Any:
@@ -428,7 +429,7 @@ def _convert(value: Any, kind: ScalarType) -> Any:
     if not isinstance(value, Value):
         return normalise(kind, plain_number(value, kind))
     if not isinstance(value.type, ScalarType):
-        raise StagingError(f"{value.type} is not a scalar: a {operators.CLASS_OF[kind].__name__} needs one number")
+        raise StagingError(f"{value.type} is not a scalar: a {CLASS_OF[kind].__name__} needs one number")
     if value.type == kind:
         return value
     builder = Builder.current()

@@ -7,7 +7,7 @@ from typing import Any
 from tilewright.errors import ArgumentError, MachineError, StagingError, explained
 from tilewright.ir import types as ir
 from tilewright.ir.types import ScalarType
-from tilewright.lang.numbers import operators
+from tilewright.lang.numbers.classes import CLASS_OF
 
 
 def numeric_type(what: str, dtype: Any) -> Any:
@@ -32,7 +32,7 @@ class NumericMeta(type):
         cls = super().__new__(mcs, name, bases, namespace)
         if ir_type is not None:
             cls.ir_type = ir_type
-            operators.CLASS_OF[ir_type] = cls
+            CLASS_OF[ir_type] = cls
         return cls
 
     def __init__(

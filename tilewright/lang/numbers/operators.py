@@ -15,10 +15,8 @@ from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.types import BOOL, F32, I64, I128, ScalarType
 from tilewright.lang.numbers import facts, promote
+from tilewright.lang.numbers.classes import CLASS_OF
 from tilewright.lang.numbers.literals import as_literal
-
-CLASS_OF: dict[ScalarType, Any] = {}
-"""The numeric class of each scalar type; filled as the classes are made."""
 
 SHIFTS = ("shl", "shr")
 BITS = {"and": "&", "or": "|", "xor": "^", "shl": "<<", "shr": ">>"}

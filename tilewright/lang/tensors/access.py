@@ -13,8 +13,8 @@ from tilewright.errors import HOW_STATIC, ConstraintError, StagingError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.types import BOOL, ScalarType, VecType
+from tilewright.lang.numbers.classes import CLASS_OF
 from tilewright.lang.numbers.numeric import Integer, unwrap
-from tilewright.lang.numbers.operators import CLASS_OF
 from tilewright.lang.tensors.pointer import Pointer, element_bytes, is_packed
 from tilewright.layout.coords import offset_of
 from tilewright.layout.evaluate import static_offsets

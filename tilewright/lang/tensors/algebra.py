@@ -13,14 +13,17 @@ from typing import Any, overload
 from tilewright import layout as _layout
 from tilewright.errors import HOW_STATIC, ConstraintError, LayoutError
 from tilewright.lang.numbers.numeric import Int64, Integer
+from tilewright.lang.tensors.bounds import inside
 from tilewright.lang.tensors.layout_functions import cosize, make_layout, size
-from tilewright.lang.tensors.overhung import tile_at
-from tilewright.lang.tensors.pointer import Pointer, recast_ptr, retyped
+from tilewright.lang.tensors.overhung import overhung_engine
+from tilewright.lang.tensors.pointer import Pointer
+from tilewright.lang.tensors.recast import recast_ptr, retyped
 from tilewright.lang.tensors.registers import Registers, alloc
 from tilewright.lang.tensors.tensor import Tensor, make_tensor, unwrap_tree
 from tilewright.lang.tensors.tensor_ssa import TensorSSA
 from tilewright.layout import ComposedLayout, Layout, Swizzle, flatten_to_tuple, unflatten
 from tilewright.layout.drawable import LayoutOrTensor
+from tilewright.layout.text import format_tree
 from tilewright.layout.tuples import is_static
 
 
@@ -141,7 +144,10 @@ def local_tile(input: Any, tiler: Any, coord: Any, proj: Any = None, *, loc: Any
     if input.is_coordinate or not isinstance(input.linear, Layout):
         return tile
     own, grid = _layout.tiles_at(input.linear, tiler, coord, proj)
-    return tile_at(tile, own, grid, input)
+    if inside(own, grid):
+        return tile
+    why = f"the tile {format_tree(own)} is outside {input}, which has {format_tree(grid)} tiles"
+    return Tensor(overhung_engine(tile.engine, why), tile.linear)
 
 
 @overload

@@ -14,7 +14,8 @@ from tilewright.lang.numbers.dtypes import type_text
 from tilewright.lang.numbers.numeric import Int32, Integer, class_of, unwrap
 from tilewright.lang.numbers.numeric_class import numeric_type
 from tilewright.lang.tensors.address_space import SPACES, AddressSpace, element_bits, element_bytes, storage
-from tilewright.lang.tensors.pointer import Pointer, pointer_to, recast_ptr
+from tilewright.lang.tensors.pointer import Pointer
+from tilewright.lang.tensors.recast import pointer_to, recast_ptr
 from tilewright.lang.tensors.tensor_memory import TensorMemory
 
 

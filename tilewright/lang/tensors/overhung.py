@@ -8,16 +8,13 @@ from typing import Any
 from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
-from tilewright.lang.tensors.bounds import inside
 from tilewright.lang.tensors.pointer import Pointer
 from tilewright.lang.tensors.registers import Registers
-from tilewright.lang.tensors.tensor import Tensor
-from tilewright.layout.text import format_tree
 
 
 class OverhungPointer(Pointer):
     """A pointer whose address is not given out, ``why`` says why: some of its elements are not the tensor's but
-    other memory. A copy with predicates takes the plain pointer by :func:`guarded`."""
+    other memory. A copy with predicates takes the :meth:`plain` pointer."""
 
     __slots__ = ("why",)
     why: str
@@ -44,12 +41,6 @@ class OverhungPointer(Pointer):
         for name in Pointer.__slots__:
             setattr(made, name, getattr(self, name))
         return made
-
-
-def guarded(tensor: Any) -> Any:
-    """``tensor`` for an access whose predicates keep it inside the tensor that it was cut from."""
-    pointer = tensor.engine
-    return Tensor(pointer.plain(), tensor.linear) if isinstance(pointer, OverhungPointer) else tensor
 
 
 class OverhungRegisters(Registers):
@@ -79,25 +70,12 @@ class OverhungRegisters(Registers):
         raise ConstraintError(self.why)
 
 
-def slice_at(part: Tensor, coord: Any, tensor: Tensor) -> Tensor:
-    """``part``, the slice of ``tensor`` at ``coord``. Where that is provably outside of the tensor, an access without
-    predicates is an error: it would reach other memory, as another stage's or another tensor's. The slice alone is
-    none: programs make the next tile's before they ask whether there is one."""
-    if part.is_coordinate or inside(coord, tensor.shape):
-        return part
-    return _overhung(part, f"the coordinate {format_tree(coord)} is outside {tensor}")
-
-
-def tile_at(part: Tensor, coord: Any, tiles: Any, tensor: Tensor) -> Tensor:
-    """The same of ``part``, the tile at ``coord`` of ``tensor``, of which there are ``tiles`` along each mode."""
-    if part.is_coordinate or inside(coord, tiles):
-        return part
-    return _overhung(part, f"the tile {format_tree(coord)} is outside {tensor}, which has {format_tree(tiles)} tiles")
-
-
-def _overhung(part: Tensor, wrong: str) -> Tensor:
-    if type(part.engine) is Registers:
-        return Tensor(OverhungRegisters.of(part.engine, wrong), part.linear)
-    if not Builder.active() or type(part.engine) is not Pointer:
-        raise ConstraintError(wrong)
-    return Tensor(OverhungPointer.of(part.engine, wrong), part.linear)
+def overhung_engine(engine: Any, why: str) -> Pointer | Registers:
+    """The engine of a part that is provably outside of its tensor. An access to it without predicates is the error
+    ``why``: it would reach other memory, as another stage's or another tensor's. The part alone is no error: programs
+    make the next tile's before they ask whether there is one."""
+    if type(engine) is Registers:
+        return OverhungRegisters.of(engine, why)
+    if not Builder.active() or type(engine) is not Pointer:
+        raise ConstraintError(why)
+    return OverhungPointer.of(engine, why)

@@ -15,10 +15,10 @@ from tilewright.errors import ArgumentError, ConstraintError, StagingError, expl
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.runtime import DevicePointer
-from tilewright.ir.types import I64, U8, MemSpace, PtrType, Type
+from tilewright.ir.types import I64, MemSpace, PtrType, Type
 from tilewright.lang.numbers.dtypes import type_text
 from tilewright.lang.numbers.facts import Facts, combine, low_bit, of_number, possible_bits
-from tilewright.lang.numbers.numeric import Int32, Integer, NumberInMemory, class_of, is_number, unwrap, wrap
+from tilewright.lang.numbers.numeric import Int32, Integer, NumberInMemory, is_number, unwrap, wrap
 from tilewright.lang.tensors.address_space import SPACES as SPACES
 from tilewright.lang.tensors.address_space import AddressSpace as AddressSpace
 from tilewright.lang.tensors.address_space import PointerType
@@ -26,17 +26,8 @@ from tilewright.lang.tensors.address_space import element_bits as element_bits
 from tilewright.lang.tensors.address_space import element_bytes as element_bytes
 from tilewright.lang.tensors.address_space import is_packed as is_packed
 from tilewright.lang.tensors.address_space import storage as storage
-from tilewright.lang.tensors.swizzled import SwizzleBits, bits_of, split
+from tilewright.lang.tensors.swizzled import SwizzleBits, split
 from tilewright.layout.swizzle import Swizzle
-
-
-def pointer_to(dtype: Any, base: Value, wide: bool = False) -> Pointer:
-    """A pointer to elements of ``dtype`` from an address of the IR, a ``ptr<storage(dtype)>``."""
-    if not is_packed(dtype):
-        return Pointer(base, dtype, wide=wide)
-    from tilewright.lang.tensors.packed import PackedPointer
-
-    return PackedPointer(Pointer(base, class_of(U8), wide=wide), dtype)
 
 
 @explained
@@ -291,88 +282,3 @@ def _moved(base: Value | DevicePointer, offset: Integer) -> Value:
     return Builder.current().ptr_add(
         base, offset.ir_value(), math.gcd(kind.align, offset.divisibility * kind.elem.bytes)
     )
-
-
-def recast_ptr(ptr: Any, swizzle_: Any = None, dtype: Any = None, *, loc: Any = None, ip: Any = None) -> Any:
-    """``ptr`` as a pointer to ``dtype``, and under ``swizzle_``, a Swizzle of *byte* addresses.
-
-    ``swizzle_`` takes the place of the one that ``ptr`` has, so that memory which one tensor needs no longer can serve
-    another; with None the pointer has none. ``Sw<3,4,3>`` permutes the 16-byte chunks of 128-byte rows for every
-    element type, as TMA and wgmma do. The swizzle of a composed *layout* counts elements: for Float16 the same
-    permutation is ``Sw<3,3,3>`` there.
-
-    Raises ConstraintError when the base is not aligned to the swizzle's span (the permutation of address bits would
-    not be one of offsets), and when the swizzle parts the bytes of an element.
-
-    >>> from tilewright import Float16, Int32
-    >>> p = cute.make_ptr(Int32, 0x1000, cute.AddressSpace.gmem, assumed_align=16)
-    >>> cute.recast_ptr(p, dtype=Float16)
-    ptr<f16, gmem, align<16>>
-    >>> cute.recast_ptr(p, cute.make_swizzle(3, 4, 3))
-    Traceback (most recent call last):
-        ...
-    tilewright.errors.ConstraintError: recast_ptr: S<3,4,3> permutes blocks of 1024 bytes, but ...
-    """
-    if dtype is not None:
-        ptr = retyped(ptr, dtype)
-    if is_packed(ptr.dtype):
-        return _packed(recast_ptr(_recast(ptr, class_of(U8)), swizzle_), ptr.dtype)
-    swizzle = bits_of(swizzle_) if swizzle_ is not None else SwizzleBits(0, 4, 3)
-    if swizzle.bits == 0 and ptr.swizzle is None:
-        return ptr
-    if swizzle.bits:
-        swizzle.in_units(element_bytes(ptr.dtype))  # refuses a swizzle that parts the bytes of an element
-    if ptr.swizzle == swizzle:
-        return ptr._with(of_layout=False)
-    if ptr.swizzle is not None:
-        plain, offset = ptr.unswizzled()
-        ptr = plain + offset
-    if swizzle.bits == 0:
-        return ptr
-    if ptr.alignment % swizzle.span:
-        raise ConstraintError(
-            f"recast_ptr: {swizzle} permutes blocks of {swizzle.span} bytes, but {ptr} is aligned to {ptr.alignment}; "
-            f"allocate it with byte_alignment={swizzle.span}"
-        )
-    return with_swizzle(ptr, swizzle)
-
-
-def retyped(ptr: Any, dtype: Any) -> Any:
-    """``ptr`` as a pointer to ``dtype``, under the swizzle that it has."""
-    if dtype is ptr.dtype:
-        return ptr
-    return ptr.with_dtype(dtype) if hasattr(ptr, "with_dtype") else _recast(ptr, dtype)
-
-
-def with_swizzle(ptr: Pointer, swizzle: SwizzleBits, of_layout: bool = False) -> Pointer:
-    """``ptr`` permuted by ``swizzle`` (bytes), counted from where it points to now."""
-    if is_packed(ptr.dtype):
-        return _packed(with_swizzle(_recast(ptr, class_of(U8)), swizzle, of_layout), ptr.dtype)
-    return Pointer(ptr.value(), ptr.dtype, swizzle=swizzle, of_layout=of_layout)
-
-
-def _packed(ptr: Pointer, dtype: Any) -> Pointer:
-    from tilewright.lang.tensors.packed import PackedPointer
-
-    return PackedPointer(ptr, dtype)
-
-
-def _recast(ptr: Any, dtype: Any) -> Pointer:
-    if is_packed(dtype) and not is_packed(ptr.dtype):
-        return _packed(_recast(ptr, class_of(U8)), dtype)
-    if is_packed(ptr.dtype):
-        under: Pointer = ptr.bytes()
-        return _packed(under, dtype) if is_packed(dtype) else _recast(under, dtype)
-    if dtype is ptr.dtype:
-        return ptr
-    old, new = element_bytes(ptr.dtype), element_bytes(dtype)
-    const_bytes = ptr.const * old
-    pending = unwrap(ptr.pending)
-    if not isinstance(pending, int):
-        pending = pending * old // new if old >= new or pending.divisibility * old % new == 0 else None
-    if const_bytes % new or pending is None or ptr.alignment % new:
-        raise ConstraintError(f"recast_ptr: {ptr} is not known to be aligned to {dtype} ({new} bytes)")
-    kind = ptr._type
-    # The base of a pointer in a kernel is a value.
-    base = Builder.current().ptr_cast(ptr.base, PtrType(dtype.ir_type, kind.space, kind.align))
-    return Pointer(base, dtype, const_bytes // new, pending, ptr.swizzle, ptr.wide, ptr.of_layout)

@@ -24,7 +24,8 @@ from tilewright.errors import ArgumentError, ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.types import PtrType
 from tilewright.lang.numbers.numeric import ARITHMETIC, BITWISE, NumberInMemory, Numeric, NumericMeta
-from tilewright.lang.tensors.pointer import Pointer, element_bits, element_bytes, pointer_to, recast_ptr, storage
+from tilewright.lang.tensors.pointer import Pointer, element_bits, element_bytes, storage
+from tilewright.lang.tensors.recast import pointer_to, recast_ptr
 from tilewright.lang.tensors.tensor import Tensor, make_tensor
 
 Locate = Callable[[int, int, Any, str], Pointer]

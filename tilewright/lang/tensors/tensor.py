@@ -20,7 +20,9 @@ from tilewright.lang.numbers.numeric import Int32, Int64, Integer, NumberInMemor
 from tilewright.lang.tensors import access, bounds, outside
 from tilewright.lang.tensors.descriptors import Descriptors
 from tilewright.lang.tensors.leaves import dynamic_leaves, is_extent, pattern, plain_values, rebuild
-from tilewright.lang.tensors.pointer import AddressSpace, Pointer, element_bits, with_swizzle
+from tilewright.lang.tensors.overhung import overhung_engine
+from tilewright.lang.tensors.pointer import AddressSpace, Pointer, element_bits
+from tilewright.lang.tensors.recast import with_swizzle
 from tilewright.lang.tensors.registers import Registers
 from tilewright.lang.tensors.swizzled import bits_of
 from tilewright.lang.tensors.tensor_memory import TensorMemory
@@ -30,7 +32,8 @@ from tilewright.layout.composed import ComposedLayout, PartOfSwizzled
 from tilewright.layout.drawable import Drawable
 from tilewright.layout.ints import RuntimeInt
 from tilewright.layout.layout import Layout, has_scaled_basis, has_underscore
-from tilewright.layout.modes import cosize, slice_, slice_and_offset, zeros_for_none
+from tilewright.layout.modes import cosize, zeros_for_none
+from tilewright.layout.slicing import slice_, slice_and_offset
 from tilewright.layout.swizzle import Swizzle
 from tilewright.layout.text import format_tree
 from tilewright.layout.tuples import is_static
@@ -189,9 +192,11 @@ class Tensor(Drawable):
     def __getitem__(self, coord: Any, *, loc: Any = None, ip: Any = None) -> Any:
         coord = self._coordinate(coord)
         if has_underscore(coord):
-            from tilewright.lang.tensors.overhung import slice_at
-
-            return slice_at(self._slice(coord), unwrap_tree(coord), self)
+            part, place = self._slice(coord), unwrap_tree(coord)
+            if part.is_coordinate or bounds.inside(place, self.shape):
+                return part
+            why = f"the coordinate {format_tree(place)} is outside {self}"
+            return Tensor(overhung_engine(part.engine, why), part.linear)
         if self.is_coordinate:
             return add_coords(self.engine, self.linear(coord))
         if wrong := _outside(unwrap_tree(coord), self):

@@ -97,7 +97,7 @@ class TensorSSA:
     def __getitem__(self, coord: Any, *, loc: Any = None, ip: Any = None) -> Any:
         """An element as a numeric, or a slice (None keeps a mode) as a TensorSSA."""
         from tilewright.layout.layout import Layout, has_underscore
-        from tilewright.layout.modes import slice_and_offset
+        from tilewright.layout.slicing import slice_and_offset
 
         layout = Layout(self.shape)
         coord = tuple(map(unwrap, coord)) if isinstance(coord, (tuple, list)) else unwrap(coord)

@@ -10,6 +10,7 @@ from typing import Any
 from tilewright.lang.numbers.numeric import Boolean, Int32, Int64
 from tilewright.lang.staging.generate import if_generate
 from tilewright.lang.staging.generate_loops import for_generate, yield_out
+from tilewright.lang.tools.formats import print_formatted
 from tilewright.layout.modes import size
 
 
@@ -68,6 +69,4 @@ def _innermost(holds: Sequence[Any], then: Callable[[int], None], found: int = 0
 
 
 def _print(text: str, *values: Any) -> None:
-    from tilewright.lang.tools.printing import printf
-
-    printf(text, *values, end="")
+    print_formatted(text, list(values))

@@ -1,4 +1,4 @@
-"""Slicing a composed layout.
+"""Slicing layouts, composed ones too.
 
 Fixing some coordinates of ``Sw o offset o L`` fixes some bits of the offset. When what remains of L does not reach both
 a source bit Y and the target bit Z that it flips, the swizzle has become a fixed change of strides, and the slice is an
@@ -15,9 +15,23 @@ from tilewright.layout.basis import add_coords
 from tilewright.layout.compose import composition
 from tilewright.layout.composed import ComposedLayout
 from tilewright.layout.layout import Layout, has_underscore
-from tilewright.layout.modes import slice_, zeros_for_none
+from tilewright.layout.modes import modes_at, on_both, zeros_for_none
 from tilewright.layout.swizzle import Swizzle, reachable_bits
-from tilewright.layout.tuples import is_static
+from tilewright.layout.text import format_tree
+from tilewright.layout.tuples import Coord, is_static
+
+
+def slice_(src: Any, coord: Coord) -> Any:
+    """The modes of ``src`` where ``coord`` has None; the other entries choose which slice and only move the offset.
+
+    >>> slice_(Layout((4, (2, 3)), (1, (4, 8))), (None, (0, None)))
+    (4,3):(1,8)
+    """
+    if isinstance(coord, Layout | ComposedLayout):
+        raise LayoutError(f"slice_({format_tree(src)}, {coord}): the layout comes first: slice_(layout, coord)")
+    if isinstance(src, ComposedLayout):
+        return slice_and_offset(coord, src)[0]
+    return on_both(src, lambda t: modes_at(coord, t, True))
 
 
 def slice_composed(coord: Any, layout: ComposedLayout) -> tuple[Any, Any]:
@@ -68,3 +82,18 @@ def _unrolled(swizzle: Swizzle, offset: int) -> Layout:
     top = m + b + abs(swizzle.shift)
     stride = (1, *map(low, range(b)), 1 << (m + b), *map(high, range(b)), 1 << top)
     return Layout(shape, stride)
+
+
+def slice_and_offset(coord: Coord, src: Any, *, loc: Any = None, ip: Any = None) -> tuple[Any, Any]:
+    """The slice of ``src`` at ``coord`` and the offset where it starts.
+
+    A swizzled layout becomes an ordinary one where the slice allows it; see :mod:`tilewright.layout.swizzle`.
+
+    >>> slice_and_offset((None, 3), Layout((4, 8), (1, 10)))
+    ((4):(1), 30)
+    """
+    if isinstance(src, ComposedLayout):
+        return slice_composed(coord, src)
+    if not has_underscore(coord):
+        return Layout(1, 0), src(coord)
+    return slice_(src, coord), src(zeros_for_none(coord))
