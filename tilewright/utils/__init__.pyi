@@ -60,7 +60,7 @@ from tilewright.utils.tmem_allocator import (
 from tilewright.utils.whole_tiles import block_copy as block_copy
 from tilewright.viz.render import print_latex as print_latex, print_latex_tv as print_latex_tv
 from tilewright.utils import (
-    blackwell_helpers as blackwell_helpers, blockscaled_layout as blockscaled_layout,
+    blackwell_helpers as blackwell_helpers, blockscaled_layout as blockscaled_layout, distributed as distributed,
     hopper_helpers as hopper_helpers, layout_enum as layout_enum,
     mixed_input_helpers as mixed_input_helpers, sm90 as sm90,
     tensor_helpers as tensor_helpers,
