@@ -1,5 +1,6 @@
 """A persistent GEMM by pairs of blocks, written for the CuTe DSL's documentation: a warp that loads, one that
-multiplies, four that store; two stages of accumulators, so that the next tile is multiplied while this one is stored."""
+multiplies, four that store; two stages of accumulators, so that the next tile is multiplied while this one is stored.
+The epilogue is written out, or one call: by TMA, or by the threads' own stores."""
 
 import cuda.bindings.driver as cuda
 import cutlass
@@ -18,13 +19,14 @@ from cutlass.utils.gemm.sm100 import (
 
 
 class PersistentGemm:
-    """C (M, N) = A (M, K) * B (N, K)."""
+    """C (M, N, 1) = A (M, K) * B (N, K), at least 0. ``epilogue``: "parts", written out; "tma" or "direct", one call."""
 
-    epilogue_warps = (0, 1, 2, 3)
+    epilogue_warp_id, epilog_sync_bar_id = (0, 1, 2, 3), 1
     mma_warp, load_warp = 4, 5
     ab_stages, acc_stages, c_stages = 3, 2, 2
 
-    def __init__(self, mma_tiler_mn, cluster_shape_mn, use_2cta_instrs):
+    def __init__(self, mma_tiler_mn, cluster_shape_mn, use_2cta_instrs, epilogue):
+        self.epilogue = epilogue
         self.mma_tiler_mn, self.cluster_shape_mn = mma_tiler_mn, cluster_shape_mn
         self.use_2cta_instrs, self.acc_dtype = use_2cta_instrs, cutlass.Float32
         self.cta_group = tcgen05.CtaGroup.TWO if use_2cta_instrs else tcgen05.CtaGroup.ONE
@@ -79,7 +81,7 @@ class PersistentGemm:
         copied += cute.size_in_bytes(b.element_type, cute.slice_(b_smem, (None, None, None, 0)))
         self.num_tma_load_bytes = copied * cute.size(tiled_mma.thr_id.shape)
         tiles = cute.zipped_divide(c, self.cta_tile_shape_mnk[:2])
-        counts = (*cute.get(tiles.shape, mode=[1]), 1)
+        counts = cute.get(tiles.shape, mode=[1])
         params = utils.PersistentTileSchedulerParams(counts, (*self.cluster_shape_mn, 1))
         grid = utils.StaticPersistentTileScheduler.get_grid_shape(params, clusters)
 
@@ -94,6 +96,8 @@ class PersistentGemm:
             sB: cute.struct.Align[cute.struct.MemRange[b.element_type, cute.cosize(b_smem.outer)], 1024]
 
         self.shared_storage = SharedStorage
+        if cutlass.const_expr(self.epilogue == "direct"):
+            tc = c
         self.kernel(tiled_mma, tma_a, ta, tma_b, tb, tma_c, tc, a_smem, b_smem, c_smem, params).launch(
             grid=grid, block=[self.threads, 1, 1], cluster=(*self.cluster_shape_mn, 1), stream=stream
         )
@@ -137,7 +141,7 @@ class PersistentGemm:
             num_stages=self.acc_stages,
             producer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread),
             consumer_group=pipeline.CooperativeGroup(
-                pipeline.Agent.Thread, 32 * len(self.epilogue_warps) * (2 if self.use_2cta_instrs else 1)
+                pipeline.Agent.Thread, len(self.epilogue_warp_id) * (2 if self.use_2cta_instrs else 1)
             ),
             cta_layout_vmnk=self.cluster_layout_vmnk,
             defer_sync=True,
@@ -145,7 +149,7 @@ class PersistentGemm:
         tmem = utils.TmemAllocator(
             storage.holding.ptr,
             barrier_for_retrieve=pipeline.NamedBarrier(barrier_id=2, num_threads=32 * 5),
-            allocator_warp_id=self.epilogue_warps[0],
+            allocator_warp_id=self.epilogue_warp_id[0],
             is_two_cta=self.use_2cta_instrs,
             two_cta_tmem_dealloc_mbar_ptr=storage.dealloc.ptr,
         )
@@ -161,11 +165,11 @@ class PersistentGemm:
 
         ga = cute.local_tile(ta, cute.slice_(self.mma_tiler, (None, 0, None)), (None, None))  # (bM, bK, m, k)
         gb = cute.local_tile(tb, cute.slice_(self.mma_tiler, (0, None, None)), (None, None))
-        gc = cute.local_tile(tc, cute.slice_(self.mma_tiler, (None, None, 0)), (None, None))
+        gc = cute.local_tile(tc, cute.slice_(self.mma_tiler, (None, None, 0)), (None, None, None))
         k_tiles = cute.size(ga, mode=[3])
         thr_mma = tiled_mma.get_slice(v)
         tcga, tcgb = thr_mma.partition_A(ga), thr_mma.partition_B(gb)
-        tcgc = transform_partitioned_tensor_layout(thr_mma.partition_C(gc))
+        tcgc = thr_mma.partition_C(gc)
         a_layout = cute.make_layout(cute.slice_(self.cluster_layout_vmnk, (0, 0, None, 0)).shape)
         b_layout = cute.make_layout(cute.slice_(self.cluster_layout_vmnk, (0, None, 0, 0)).shape)
         tasa, taga = cpasync.tma_partition(
@@ -224,42 +228,33 @@ class PersistentGemm:
             tmem.allocate(utils.get_num_tmem_alloc_cols(acc_like))
             tmem.wait_for_alloc()
             base = tmem.retrieve_ptr(self.acc_dtype)
-            acc_all = transform_partitioned_tensor_layout(cute.make_tensor(base, acc_like.layout))
-            t2r, acc_parts, acc_regs = epilogue_tmem_copy_and_partition(
-                self, tidx, acc_all, tcgc, self.epi_tile, self.use_2cta_instrs
-            )
-            c_regs = cute.make_rmem_tensor(acc_regs.shape, self.c_dtype)
-            r2s, c_from, c_to = epilogue_smem_copy_and_partition(self, t2r, c_regs, tidx, s_c)
-            gc_parts = cute.flat_divide(tcgc, self.epi_tile)
-            bsgc_s, bsgc_g = cpasync.tma_partition(
-                tma_c, 0, cute.make_layout(1), cute.group_modes(s_c, 0, 2), cute.group_modes(gc_parts, 0, 2)
-            )
+            acc_all = cute.make_tensor(base, acc_like.layout)
             stores = pipeline.PipelineTmaStore.create(
                 num_stages=self.c_stages,
-                producer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread, 32 * len(self.epilogue_warps)),
+                producer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread, 32 * len(self.epilogue_warp_id)),
             )
-            together = pipeline.NamedBarrier(barrier_id=1, num_threads=32 * len(self.epilogue_warps))
+            together = pipeline.NamedBarrier(self.epilog_sync_bar_id, 32 * len(self.epilogue_warp_id))
             state = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, self.acc_stages)
             while work.is_valid_tile:
-                m, n = work.tile_idx[0] // cute.size(tiled_mma.thr_id.shape), work.tile_idx[1]
-                to = cute.group_modes(bsgc_g[(None, None, None, m, n)], 1, 3)
-                acc_pipeline.consumer_wait(state)
-                parts = cute.group_modes(acc_parts[(None, None, None, None, None, state.index)], 3, 5)
-                before = scheduler.num_tiles_executed * cute.size(parts, mode=[3])
-                for i in cutlass.range(cute.size(parts, mode=[3])):
-                    cute.copy(t2r, parts[(None, None, None, i)], acc_regs)
-                    c_from.store(r2s.retile(acc_regs).load().to(self.c_dtype))
-                    buffer = (before + i) % self.c_stages
-                    cute.copy(r2s, c_from, c_to[(None, None, None, buffer)])
-                    cute.arch.fence_proxy("async.shared", space="cta")
-                    together.arrive_and_wait()
-                    if warp_idx == self.epilogue_warps[0]:
-                        cute.copy(tma_c, bsgc_s[(None, buffer)], to[(None, i)])
-                        stores.producer_commit()
-                        stores.producer_acquire()
-                    together.arrive_and_wait()
-                acc_pipeline.consumer_release(state)
-                state.advance()
+                m, n, batch = work.tile_idx
+                tile = (m // cute.size(tiled_mma.thr_id.shape), n, batch)
+                executed = scheduler.num_tiles_executed
+                if cutlass.const_expr(self.epilogue == "parts"):
+                    state = self.store_parts(
+                        tidx, warp_idx, tma_c, acc_all, s_c, tcgc, executed, tile, state, acc_pipeline, stores, together
+                    )
+                elif cutlass.const_expr(self.epilogue == "tma"):
+                    state = utils.gemm.sm100.epilogue_tma_store(
+                        self, tidx, warp_idx, tma_c, acc_all, s_c, tcgc, self.epi_tile, executed, relu, tile, state,
+                        acc_pipeline, stores,
+                    )  # fmt: skip
+                else:
+                    identity = cute.make_identity_tensor(tc.shape)
+                    tiles = cute.local_tile(identity, cute.slice_(self.mma_tiler, (None, None, 0)), (None, None, None))
+                    state = utils.gemm.sm100.epilogue(
+                        self, tidx, acc_all, tcgc, self.epi_tile, relu, tile, state, acc_pipeline,
+                        tCcC_base=thr_mma.partition_C(tiles), mC_mnl=tc,
+                    )  # fmt: skip
                 scheduler.advance_to_next_work()
                 work = scheduler.get_current_work()
             tmem.relinquish_alloc_permit()
@@ -267,22 +262,65 @@ class PersistentGemm:
             tmem.free(base)
             stores.producer_tail()
 
+    @cute.jit
+    def store_parts(
+        self, tidx, warp_idx, tma_c, acc_base, s_c, tcgc_base, executed, tile, state, acc_pipeline, stores, together
+    ):
+        """What ``utils.gemm.sm100.epilogue_tma_store`` does: a tile from tensor memory to global memory, in parts."""
+        tcgc = transform_partitioned_tensor_layout(tcgc_base)
+        acc_all = transform_partitioned_tensor_layout(acc_base)
+        t2r, acc_parts, acc_regs = epilogue_tmem_copy_and_partition(
+            self, tidx, acc_all, tcgc, self.epi_tile, self.use_2cta_instrs
+        )
+        c_regs = cute.make_rmem_tensor(acc_regs.shape, self.c_dtype)
+        r2s, c_from, c_to = epilogue_smem_copy_and_partition(self, t2r, c_regs, tidx, s_c)
+        gc_parts = cute.flat_divide(tcgc, self.epi_tile)
+        bsgc_s, bsgc_g = cpasync.tma_partition(
+            tma_c, 0, cute.make_layout(1), cute.group_modes(s_c, 0, 2), cute.group_modes(gc_parts, 0, 2)
+        )
+        to = cute.group_modes(bsgc_g[(None, None, None, *tile)], 1, 3)
+        acc_pipeline.consumer_wait(state)
+        parts = cute.group_modes(acc_parts[(None, None, None, None, None, state.index)], 3, 5)
+        before = executed * cute.size(parts, mode=[3])
+        for i in cutlass.range(cute.size(parts, mode=[3])):
+            cute.copy(t2r, parts[(None, None, None, i)], acc_regs)
+            cute.arch.fence_view_async_tmem_load()
+            c_from.store(relu(r2s.retile(acc_regs).load().to(self.c_dtype)))
+            buffer = (before + i) % self.c_stages
+            cute.copy(r2s, c_from, c_to[(None, None, None, buffer)])
+            cute.arch.fence_proxy("async.shared", space="cta")
+            together.arrive_and_wait()
+            if warp_idx == self.epilogue_warp_id[0]:
+                cute.copy(tma_c, bsgc_s[(None, buffer)], to[(None, i)])
+                stores.producer_commit()
+                stores.producer_acquire()
+            together.arrive_and_wait()
+        with cute.arch.elect_one():
+            acc_pipeline.consumer_release(state)
+        state.advance()
+        return state
 
-def run(mnk, mma_tiler_mn, cluster_shape_mn, use_2cta_instrs, clusters):
+
+def relu(x):
+    return cute.where(x > 0, x, cute.full_like(x, 0))
+
+
+def run(mnk, mma_tiler_mn, cluster_shape_mn, use_2cta_instrs, clusters, epilogue):
     m, n, k = mnk
     a = torch.randint(-2, 3, (m, k)).to(torch.float16).cuda()
     b = torch.randint(-2, 3, (n, k)).to(torch.float16).cuda()
-    c = torch.zeros(m, n, dtype=torch.float16).cuda()
+    c = torch.zeros(m, n, 1, dtype=torch.float16).cuda()
     stream = cuda.CUstream(torch.cuda.current_stream().cuda_stream)
-    PersistentGemm(mma_tiler_mn, cluster_shape_mn, use_2cta_instrs)(
+    PersistentGemm(mma_tiler_mn, cluster_shape_mn, use_2cta_instrs, epilogue)(
         *(from_dlpack(x, assumed_align=16) for x in (a, b, c)), clusters, stream
     )
     torch.cuda.synchronize()
-    assert torch.equal(c.float(), a.float() @ b.float().T), mnk
+    assert torch.equal(c[:, :, 0].float(), torch.relu(a.float() @ b.float().T)), (mnk, epilogue)
 
 
 if __name__ == "__main__":
     torch.manual_seed(0)
-    run((512, 128, 128), (256, 64), (2, 1), True, 2)
-    run((256, 128, 64), (128, 64), (1, 1), False, 3)
+    run((512, 128, 128), (256, 64), (2, 1), True, 2, "parts")
+    run((512, 128, 64), (256, 64), (2, 1), True, 2, "tma")
+    run((200, 120, 64), (128, 64), (1, 1), False, 3, "direct")
     print("PASS")
