@@ -94,16 +94,17 @@ def local_tile(input: Any, tiler: Any, coord: Any, proj: Any = None) -> tuple[An
     return inner_partition(input, tiler, as_tiler(coord))
 
 
-def tiles_at(input: Any, tiler: Any, coord: Any, proj: Any = None) -> tuple[Any, Any]:
-    """The coordinate of a tile in the modes that this operand has, and the number of tiles along each of them.
+def tiles_at(input: Any, tiler: Any, coord: Any, proj: Any = None) -> tuple[Any, Any, Any]:
+    """The coordinate of a tile in the modes that this operand has, the number of tiles along each of them, and the
+    tiler of these modes.
 
     >>> tiles_at(Layout((32, 16), (16, 1)), (16, 8, 4), (0, 1, None), proj=(None, 1, 1))
-    ((1, None), (4, 4))
+    ((1, None), (4, 4), (8, 4))
     """
     tiler, coord = as_tiler(tiler), as_tiler(coord)
     if proj is not None:
         tiler, coord = _projected(proj, tiler), _projected(proj, coord)
-    return coord, zipped_divide(input, tiler).shape[1]
+    return coord, zipped_divide(input, tiler).shape[1], tiler
 
 
 def local_partition(target: Any, tiler: Any, index: Any, proj: Any = 1) -> tuple[Any, Any]:

@@ -23,7 +23,8 @@ def _scope(block: Block, outer: dict[Key, Op], replaced: dict[Value, Value]) -> 
     for op in block.ops:
         op.operands = [replaced.get(v, v) for v in op.operands]
         if "within" in op.attrs:
-            op.attrs["within"] = tuple([(replaced.get(c, c), replaced.get(e, e)) for c, e in op.attrs["within"]])
+            pairs = op.attrs["within"]
+            op.attrs["within"] = tuple([(replaced.get(c, c), replaced.get(e, e), step) for c, e, step in pairs])
         if op.opcode in SHARED and op.attrs.get("name") != "clock":
             key = _key(op)
             first = known.setdefault(key, op)

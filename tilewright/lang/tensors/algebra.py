@@ -13,7 +13,7 @@ from typing import Any, overload
 from tilewright import layout as _layout
 from tilewright.errors import HOW_STATIC, ConstraintError, LayoutError
 from tilewright.lang.numbers.numeric import Int64, Integer
-from tilewright.lang.tensors.bounds import inside
+from tilewright.lang.tensors.bounds import inside, note_tile
 from tilewright.lang.tensors.layout_functions import cosize, make_layout, size
 from tilewright.lang.tensors.overhung import overhung_engine
 from tilewright.lang.tensors.pointer import Pointer
@@ -140,10 +140,14 @@ def local_tile(input: Any, tiler: Any, coord: Any, proj: Any = None, *, loc: Any
     tiler, coord = unwrap_tree(_tuple(tiler)), unwrap_tree(_tuple(coord))
     if not isinstance(input, Tensor):
         return _layout.local_tile(input, tiler, coord, proj)[0]
-    tile = input.moved(lambda layout, c: _layout.local_tile(layout, tiler, c, proj), coord)
     if input.is_coordinate or not isinstance(input.linear, Layout):
-        return tile
-    own, grid = _layout.tiles_at(input.linear, tiler, coord, proj)
+        return input.moved(lambda layout, c: _layout.local_tile(layout, tiler, c, proj), coord)
+    own, grid, steps = _layout.tiles_at(input.linear, tiler, coord, proj)
+    tile = input.moved(
+        lambda layout, c: _layout.local_tile(layout, tiler, c, proj),
+        coord,
+        lambda moved: note_tile(moved, input, own, grid, steps),
+    )
     if inside(own, grid):
         return tile
     why = f"the tile {format_tree(own)} is outside {input}, which has {format_tree(grid)} tiles"

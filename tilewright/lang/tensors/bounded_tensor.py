@@ -35,7 +35,10 @@ class BoundedTensor(Tensor):
     def through(self, f: Callable[[Any], Any]) -> BoundedTensor:
         return self._beside(super().through(f), self.coords.through(f))
 
-    def moved(self, f: Callable[[Any, Any], tuple[Any, Any]], coord: Any) -> BoundedTensor:
+    def moved(
+        self, f: Callable[[Any, Any], tuple[Any, Any]], coord: Any, note: Callable[[Any], Any] | None = None
+    ) -> BoundedTensor:
+        # Nothing is noted: a tile may be outside, since copies of it stay inside.
         return self._beside(super().moved(f, coord), self.coords.moved(f, coord))
 
     def _slice(self, coord: Any) -> BoundedTensor:

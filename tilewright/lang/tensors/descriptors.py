@@ -12,6 +12,7 @@ from tilewright.errors import ConstraintError
 from tilewright.ir.core import Value
 from tilewright.ir.types import Type
 from tilewright.lang.numbers.numeric import Int32, unwrap, wrap
+from tilewright.lang.tensors import bounds
 from tilewright.lang.tensors.pointer import AddressSpace
 
 
@@ -36,6 +37,11 @@ class Descriptors:
         if isinstance(units, int):
             return Descriptors(self.low, self.high, self.dtype, self.offset + units, self.tile) if units else self
         return Descriptors(self.low + Int32(units), self.high, self.dtype, self.offset, self.tile)
+
+    @property
+    def run_time_part(self) -> Value | None:
+        """The low word that the last run-time offset made."""
+        return bounds.run_time_value(self.low)
 
     def value(self, extra: int = 0) -> Value:
         raise ConstraintError(

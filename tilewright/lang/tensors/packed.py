@@ -7,7 +7,7 @@ threads write in parts would lose one of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -19,6 +19,7 @@ from tilewright.lang.numbers.dtypes import type_text
 from tilewright.lang.numbers.numeric import Integer, NumberInMemory, Uint8, Uint32, is_number, unwrap, wrap
 from tilewright.lang.tensors import access
 from tilewright.lang.tensors.access import SplitOffset
+from tilewright.lang.tensors.bounds import Pair
 from tilewright.lang.tensors.pointer import Pointer
 
 
@@ -47,6 +48,13 @@ class PackedPointer(Pointer):
     def _with(self, **changes: Any) -> Pointer:
         dtype = changes.pop("dtype", self.dtype)
         return PackedPointer(self.under._with(**changes) if changes else self.under, dtype, self.rest)
+
+    @property
+    def run_time_part(self) -> Value | None:
+        return self.under.run_time_part
+
+    def _with_notes(self, notes: Iterable[Pair]) -> Pointer:
+        return PackedPointer(self.under._with_notes(notes), self.dtype, self.rest)
 
     # -- moving --------------------------------------------------------------------------------------------------
 

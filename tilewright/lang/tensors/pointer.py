@@ -9,6 +9,7 @@ on a multiple of the swizzle's span, so that it is the same permutation of addre
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from tilewright.errors import ArgumentError, ConstraintError, StagingError, explained
@@ -19,6 +20,7 @@ from tilewright.ir.types import I64, MemSpace, PtrType, Type
 from tilewright.lang.numbers.dtypes import type_text
 from tilewright.lang.numbers.facts import Facts, combine, low_bit, of_number, possible_bits
 from tilewright.lang.numbers.numeric import Int32, Integer, NumberInMemory, is_number, unwrap, wrap
+from tilewright.lang.tensors import bounds
 from tilewright.lang.tensors.address_space import SPACES as SPACES
 from tilewright.lang.tensors.address_space import AddressSpace as AddressSpace
 from tilewright.lang.tensors.address_space import PointerType
@@ -37,10 +39,11 @@ class Pointer:
     While staging it holds an ``ir.Value``; on the host a :class:`~tilewright.ir.runtime.DevicePointer`.
     ``const`` (elements, static) and ``pending`` (elements, run-time, only under a swizzle) are still to be added.
     ``wide``: the array behind it has more elements than 32 bits count. ``of_layout``: the swizzle is the layout's, not
-    the pointer's own; such pointers stay inside tensors.
+    the pointer's own; such pointers stay inside tensors. ``notes``: what the op that adds ``pending`` is to note
+    (:mod:`tilewright.lang.tensors.bounds`).
     """
 
-    __slots__ = ("base", "const", "dtype", "of_layout", "pending", "swizzle", "wide")
+    __slots__ = ("base", "const", "dtype", "notes", "of_layout", "pending", "swizzle", "wide")
 
     def __init__(
         self,
@@ -51,6 +54,7 @@ class Pointer:
         swizzle: SwizzleBits | None = None,
         wide: bool = False,
         of_layout: bool = False,
+        notes: tuple[bounds.Pair, ...] = (),
     ) -> None:
         self.base = base
         self.dtype = dtype
@@ -59,6 +63,7 @@ class Pointer:
         self.swizzle = swizzle
         self.wide = wide
         self.of_layout = of_layout
+        self.notes = notes
 
     # -- what it is ----------------------------------------------------------------------------------------------
 
@@ -134,7 +139,7 @@ class Pointer:
             if offset.divisibility * size % self.swizzle.span:
                 nothing = isinstance(self.pending, int) and self.pending == 0
                 return self._with(pending=offset if nothing else self.pending + offset)
-        return self._with(base=_moved(self.base, offset))
+        return self._with(base=self._noted(_moved(self.base, offset)), notes=())
 
     __radd__ = __add__
 
@@ -147,12 +152,26 @@ class Pointer:
         if self.swizzle is None:
             return _shift(self.base, const)
         dynamic, static = split(self.swizzle.in_units(element_bytes(self.dtype)), self.pending, const)
-        base = self.base if isinstance(dynamic, int) else _moved(self.base, dynamic)
+        base = self.base if isinstance(dynamic, int) else self._noted(_moved(self.base, dynamic))
         return _shift(base, static)
+
+    def _with_notes(self, notes: Iterable[bounds.Pair]) -> Pointer:
+        """The pointer, whose next run-time step is to note these."""
+        return self._with(notes=(*self.notes, *notes))
+
+    def _noted(self, made: Value) -> Value:
+        if self.notes:
+            bounds.attach(made, self.notes)
+        return made
 
     def unswizzled(self) -> tuple[Pointer, Any]:
         """The plain pointer from which the swizzle counts, and the offset in elements that it permutes."""
         return self._with(const=0, pending=0, swizzle=None, of_layout=False), self.pending + self.const
+
+    @property
+    def run_time_part(self) -> Value | None:
+        """The address that the last run-time offset made."""
+        return self.base if isinstance(self.base, Value) else None
 
     def ir_value(self, *, loc: Any = None, ip: Any = None) -> Value:
         return self.value()

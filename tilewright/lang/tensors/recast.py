@@ -98,4 +98,4 @@ def _recast(ptr: Any, dtype: Any) -> Pointer:
     kind = ptr._type
     # The base of a pointer in a kernel is a value.
     base = Builder.current().ptr_cast(ptr.base, PtrType(dtype.ir_type, kind.space, kind.align))
-    return Pointer(base, dtype, const_bytes // new, pending, ptr.swizzle, ptr.wide, ptr.of_layout)
+    return Pointer(base, dtype, const_bytes // new, pending, ptr.swizzle, ptr.wide, ptr.of_layout, ptr.notes)

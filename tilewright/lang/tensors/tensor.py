@@ -157,15 +157,20 @@ class Tensor(Drawable):
         """The same elements through the layout that ``f`` makes of this one."""
         return self.with_layout(f(self.linear))
 
-    def moved(self, f: Callable[[Any, Any], tuple[Any, Any]], coord: Any) -> Tensor:
+    def moved(
+        self, f: Callable[[Any, Any], tuple[Any, Any]], coord: Any, note: Callable[[Any], Any] | None = None
+    ) -> Tensor:
         """The tensor at the (layout, offset) of ``f(layout, coord)``; static and run-time parts of the offset are added
-        apart."""
+        apart. ``note`` is given the iterator after the run-time part."""
         if self.is_coordinate or isinstance(self.linear, ComposedLayout) or is_static(coord):
             layout, offset = f(self.linear, coord)
             return self.with_layout(layout, unwrap_tree(offset))
         layout, static = f(self.linear, _only(coord, False))
         _, dynamic = f(self.linear, _only(self.widened(coord), True))
-        return Tensor(self.engine + unwrap_tree(dynamic) + unwrap_tree(static), layout)
+        moved = self.engine + unwrap_tree(dynamic)
+        if note is not None and not isinstance(self.engine, Registers):
+            moved = note(moved)
+        return Tensor(moved + unwrap_tree(static), layout)
 
     def advanced(self, offset: Any) -> Any:
         """The iterator ``offset`` on; ``offset`` is an int, a run-time integer, a coordinate, or (run-time, static)."""
@@ -256,8 +261,8 @@ class Tensor(Drawable):
             return Tensor(add_coords(self.engine, self.linear(zeros_for_none(coord))), layout)
         dynamic, static = self._place(zeros_for_none(coord))
         moved = self.engine + dynamic
-        if isinstance(self.engine, Pointer):
-            bounds.note_slice(moved, self, coord)
+        if not isinstance(self.engine, Registers):
+            moved = bounds.note_slice(moved, self, coord)
         return Tensor(moved + static, layout)
 
     def _place(self, coord: Any) -> access.SplitOffset:

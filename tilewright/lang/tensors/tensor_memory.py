@@ -12,6 +12,7 @@ from tilewright.errors import ConstraintError
 from tilewright.ir.core import Value
 from tilewright.ir.types import Type
 from tilewright.lang.numbers.numeric import Int32, Uint32, unwrap, wrap
+from tilewright.lang.tensors import bounds
 from tilewright.lang.tensors.address_space import AddressSpace
 
 
@@ -44,6 +45,11 @@ class TensorMemory:
         address = Uint32(self.address)
         element = ((address << shift) | (address >> (32 - shift))) + Uint32(offset)
         return Int32((element >> shift) | (element << (32 - shift)))
+
+    @property
+    def run_time_part(self) -> Value | None:
+        """The address that the last run-time offset made."""
+        return bounds.run_time_value(self.address)
 
     def value(self, extra: int = 0) -> Value:
         """The address ``extra`` elements on, as an operand of the IR."""

@@ -103,12 +103,12 @@ class Bounds(Checker):
     def _outside(self, group: Group, pairs: Any) -> Array | None:
         """bool ``[L]`` or one: where some coordinate is not below its extent; None: nowhere."""
         result: Array | None = None
-        for coord, extent, _ in pairs:
+        for coord, extent, step, _ in pairs:
             c, e = self._value(group, coord), self._value(group, extent)
             # An extent that neither the kernel nor the caller's array gives cannot be compared.
             if c is None or e is None:
                 continue
-            bad = np.asarray((c < 0) | (c >= e))
+            bad = np.asarray((c < 0) | (c >= (e if step == 1 else -(-e // step))))
             if bad.any():
                 result = bad if result is None else result | bad
         return result
@@ -147,10 +147,12 @@ class Bounds(Checker):
             c, e = (self._value(group, v) for v in (pair.coord, pair.extent))
             if c is not None and e is not None:
                 c, e = (int(v if np.ndim(v) == 0 else v[lane]) for v in (c, e))
-                if not 0 <= c < e:
-                    shown.append(f"{c} where the extent is {e}")
+                if not 0 <= c * pair.step < e:
+                    tile = "" if pair.step == 1 else f"tile {c} of {pair.step}, at "
+                    shown.append(f"{tile}{c * pair.step} where the extent is {e}")
                     notes.append(pair.op)
         noted = notes[0]
+        name = origin(noted.operands[0]).hint
         parties = [Party({"load": "read", "store": "write", "": "use"}.get(verb, verb), op, thread_of(group, lane))]
         if noted is not op and noted.loc != op.loc:
             parties.append(Party("of the slice", noted))
@@ -164,7 +166,7 @@ class Bounds(Checker):
         self.findings.add(
             Finding(
                 "bounds",
-                f"a coordinate outside the tensor {origin(noted.operands[0]).hint or 'a tensor'}: {', '.join(shown)}",
+                f"a coordinate outside {f'the tensor {name}' if name else 'its tensor'}: {', '.join(shown)}",
                 parties,
                 memory,
                 "the address is one that the launch has, but not of this element of this tensor",

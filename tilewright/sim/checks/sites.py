@@ -164,12 +164,17 @@ def written_by_threads(function: Function) -> set[int]:
 
 
 class Within(NamedTuple):
-    """A coordinate and the extent that it has to stay below, numbers or values, and the op that notes them: an access,
-    or the ``ptr.add`` of a slice."""
+    """A coordinate and the extent, numbers or values, that the coordinate times ``step`` has to stay below, and the op
+    that notes them: an access, or the one that made the address of a slice."""
 
     coord: Any
     extent: Any
+    step: int
     op: Op
+
+
+_ADDRESSES = frozenset("ptr.add ptr.cast ptr.toint ptr.fromint add sub and or xor shl shr cast bitcast".split())
+"""Ops that make an address, or a word of a descriptor, of another one."""
 
 
 class KernelFacts:
@@ -313,16 +318,18 @@ class KernelFacts:
     @cached_property
     def within(self) -> dict[Op, tuple[Within, ...]]:
         """Coordinates that have to stay within extents where an op accesses memory: its own, and those of the slices
-        that its pointers were made of."""
+        that its addresses and descriptors were made of."""
         noted: dict[Value, tuple[Within, ...]] = {}
         found: dict[Op, tuple[Within, ...]] = {}
         for op in self.ops:
-            own = tuple([Within(coord, extent, op) for coord, extent in op.attrs.get("within", ())])
-            pairs = tuple(dict.fromkeys([*own, *[w for v in op.operands for w in noted.get(v, ())]]))
+            own = [Within(coord, extent, step, op) for coord, extent, step in op.attrs.get("within", ())]
+            # What a store writes is a number, whatever it was made of.
+            taken = op.operands[:1] if op.opcode == "store" else op.operands
+            pairs = tuple(dict.fromkeys([*own, *[w for v in taken for w in noted.get(v, ())]]))
             if not pairs:
                 continue
-            if op.opcode in ("ptr.add", "ptr.cast"):
-                noted[op.result] = pairs
+            if op.opcode in _ADDRESSES or (op.opcode == "call" and op.attrs["atom"].shuffles):
+                noted.update(dict.fromkeys(op.results, pairs))
             elif op.opcode in ("load", "store", "call"):
                 found[op] = pairs
         return found
