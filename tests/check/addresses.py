@@ -17,6 +17,7 @@ from tilewright import cute, utils
 from tilewright.atoms.wgmma import WgmmaAtom
 from tilewright.cute.nvgpu import tcgen05, warpgroup
 from tilewright.cute.runtime import from_dlpack
+from tilewright.experimental import primitives as prims
 from tilewright.ir.types import F16, F32
 
 STAGES = 2
@@ -226,3 +227,49 @@ def a_row_of_numbers_of_4_bits_that_their_tensor_does_not_have(bug: bool) -> Non
         y[t] = row.load().to(cutlass.Float32).reduce(cute.ReductionOp.ADD, cutlass.Float32(0.0), 0)
 
     launch(kernel, place(bug, 3), numbers(32), block=32)
+
+
+def described(bug: bool, turns: int) -> None:
+    """A descriptor is built of a pointer, and moved by numbers: to the stage ``turns`` further on."""
+
+    @cute.kernel
+    def kernel(y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        base, warp = allocated(COLUMNS)
+        done = cute.arch.alloc_smem(cutlass.Int64, 1)
+        if t == 0:
+            cute.arch.mbarrier_init(done, 1)
+        cute.arch.mbarrier_init_fence()
+        a, _, b = (cute.arch.alloc_smem(cutlass.Float16, n * DEPTH, 128) for n in (STAGES * ROWS, ROWS, COLUMNS))
+        every = cute.make_tensor(a, cute.make_layout(((STAGES + 1) * ROWS + COLUMNS) * DEPTH))
+        fill(every, 1.0, t)
+        if warp == 0:
+            how: Any = {"c_dtype": cutlass.Float32, "a_dtype": cutlass.Float16, "b_dtype": cutlass.Float16}
+            word = prims.Tcgen05InstrDesc.build(m_dim=ROWS, n_dim=COLUMNS, **how)
+            plain = {"leading_byte_offset": 128, "stride_byte_offset": 256, "layout": prims.Tcgen05SmemSwizzle.NONE}
+            desc_a = prims.Tcgen05SmemDesc.build(a, **plain)
+            desc_b = prims.Tcgen05SmemDesc.build(b, **plain)
+            sums = prims.make_tmem_ptr(base.toint(), cutlass.Float32)
+            for _ in range(turns):
+                desc_a = desc_a + ROWS * DEPTH * 2 // 16
+            if prims.elect_sync():
+                prims.tcgen05_mma("f16", "cta_1", sums, desc_a, desc_b, word, False)
+                prims.tcgen05_commit(done)
+        cute.arch.mbarrier_wait(done, 0)
+        cute.arch.tcgen05_fence_after_thread_sync()
+        load, part, taken = parts(base, t)
+        cute.copy(load, part, taken)
+        cute.arch.fence_view_async_tmem_load()
+        y[t] = taken.load().reduce(cute.ReductionOp.ADD, cutlass.Float32(0.0), 0)
+        freed(base, warp, COLUMNS)
+
+    y = np.zeros(128, np.float32)
+    launch(kernel, from_dlpack(y), block=128)
+
+
+MMA = 'prims.tcgen05_mma("f16", "cta_1", sums, desc_a, desc_b, word, False)'
+
+
+@pair("bounds", MMA, "a, _, b = (cute.arch.alloc_smem(")
+def a_descriptor_that_a_loop_moves_past_its_allocation(bug: bool) -> None:
+    described(bug, turns=STAGES - 1 + bug)

@@ -94,6 +94,10 @@ def _bounds(known: KernelFacts) -> bool:
     return bool(known.within)
 
 
+def _descriptors(known: KernelFacts) -> bool:
+    return bool(known.descriptors)
+
+
 def _residency(known: KernelFacts) -> bool:
     return bool(known.polling_reads)
 
@@ -124,6 +128,7 @@ CHECKERS: tuple[Row, ...] = (
     Row("exits", "default", _HERE + "exits.Exits", _exits),
     Row("divergence", "default", _HERE + "divergence.Divergence", _divergence),
     Row("bounds", "default", _HERE + "bounds.Bounds", _bounds),
+    Row("bounds", "default", _HERE + "allocations.Allocations", _descriptors),
     Row("residency", "default", _HERE + "residency.Residency", _residency),
     Row("dependents", "default", _HERE + "dependents.Dependents", _dependents),
     Row("dependents", "default", _HERE + "dependents.EarlyLaunches", _early_launches),

@@ -20,6 +20,7 @@ from tilewright.sim.access import VectorAccess as Width
 from tilewright.sim.checks.guarded_waits import guarded_waits
 from tilewright.sim.checks.initialised import maybe_unwritten, never_written
 from tilewright.sim.checks.kinds import SIGNED, PollingLoop, may_overflow, polling_loops, polling_reads
+from tilewright.sim.checks.provenance import derived_from, makes_address
 from tilewright.sim.checks.shadow import site_of
 from tilewright.sim.checks.unguarded import unguarded
 from tilewright.sim.program import Program
@@ -173,10 +174,6 @@ class Within(NamedTuple):
     op: Op
 
 
-_ADDRESSES = frozenset("ptr.add ptr.cast ptr.toint ptr.fromint add sub and or xor shl shr cast bitcast".split())
-"""Ops that make an address, or a word of a descriptor, of another one."""
-
-
 class KernelFacts:
     """What the checks ask of a kernel, whatever it is launched with; each fact is found when it is first asked for."""
 
@@ -316,6 +313,21 @@ class KernelFacts:
         return bool(self.allocations or self.maybe_unwritten or any(atom.shuffles for atom in self.atoms))
 
     @cached_property
+    def derived_from(self) -> dict[Value, frozenset[Op]]:
+        """The allocations of shared memory that each address was derived from."""
+        return derived_from(self.function)
+
+    @cached_property
+    def descriptors(self) -> dict[Op, list[Value]]:
+        """The words of matrix descriptors through which each op reads shared memory."""
+        found: dict[Op, list[Value]] = {}
+        for op in self.calls:
+            for value, access in op.attrs["atom"].accessed(op):
+                if access.agent and MemSpace.SMEM in access.memories and not isinstance(value.type, PtrType):
+                    found.setdefault(op, []).append(value)
+        return found
+
+    @cached_property
     def within(self) -> dict[Op, tuple[Within, ...]]:
         """Coordinates that have to stay within extents where an op accesses memory: its own, and those of the slices
         that its addresses and descriptors were made of."""
@@ -328,7 +340,7 @@ class KernelFacts:
             pairs = tuple(dict.fromkeys([*own, *[w for v in taken for w in noted.get(v, ())]]))
             if not pairs:
                 continue
-            if op.opcode in _ADDRESSES or (op.opcode == "call" and op.attrs["atom"].shuffles):
+            if makes_address(op):
                 noted.update(dict.fromkeys(op.results, pairs))
             elif op.opcode in ("load", "store", "call"):
                 found[op] = pairs
