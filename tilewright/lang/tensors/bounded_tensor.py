@@ -36,7 +36,7 @@ class BoundedTensor(Tensor):
         return self._beside(super().through(f), self.coords.through(f))
 
     def moved(
-        self, f: Callable[[Any, Any], tuple[Any, Any]], coord: Any, note: Callable[[Any], Any] | None = None
+        self, f: Callable[[Any, Any], tuple[Any, Any]], coord: Any, note: Callable[[Any], Any] = lambda moved: moved
     ) -> BoundedTensor:
         # Nothing is noted: a tile may be outside, since copies of it stay inside.
         return self._beside(super().moved(f, coord), self.coords.moved(f, coord))

@@ -25,6 +25,7 @@ class Registers:
     __slots__ = ("dtype", "frag", "offset")
     memspace = AddressSpace.rmem
     swizzle = None
+    run_time_part = None  # registers have no address
 
     def __init__(self, frag: Value, dtype: Any = None, offset: Any = 0) -> None:
         self.frag = frag

@@ -158,7 +158,7 @@ class Tensor(Drawable):
         return self.with_layout(f(self.linear))
 
     def moved(
-        self, f: Callable[[Any, Any], tuple[Any, Any]], coord: Any, note: Callable[[Any], Any] | None = None
+        self, f: Callable[[Any, Any], tuple[Any, Any]], coord: Any, note: Callable[[Any], Any] = lambda moved: moved
     ) -> Tensor:
         """The tensor at the (layout, offset) of ``f(layout, coord)``; static and run-time parts of the offset are added
         apart. ``note`` is given the iterator after the run-time part."""
@@ -167,10 +167,7 @@ class Tensor(Drawable):
             return self.with_layout(layout, unwrap_tree(offset))
         layout, static = f(self.linear, _only(coord, False))
         _, dynamic = f(self.linear, _only(self.widened(coord), True))
-        moved = self.engine + unwrap_tree(dynamic)
-        if note is not None and not isinstance(self.engine, Registers):
-            moved = note(moved)
-        return Tensor(moved + unwrap_tree(static), layout)
+        return Tensor(note(self.engine + unwrap_tree(dynamic)) + unwrap_tree(static), layout)
 
     def advanced(self, offset: Any) -> Any:
         """The iterator ``offset`` on; ``offset`` is an int, a run-time integer, a coordinate, or (run-time, static)."""
@@ -260,10 +257,7 @@ class Tensor(Drawable):
         if self.is_coordinate:
             return Tensor(add_coords(self.engine, self.linear(zeros_for_none(coord))), layout)
         dynamic, static = self._place(zeros_for_none(coord))
-        moved = self.engine + dynamic
-        if not isinstance(self.engine, Registers):
-            moved = bounds.note_slice(moved, self, coord)
-        return Tensor(moved + static, layout)
+        return Tensor(bounds.note_slice(self.engine + dynamic, self, coord) + static, layout)
 
     def _place(self, coord: Any) -> access.SplitOffset:
         self._need_elements("indexing")
