@@ -27,15 +27,15 @@ _ALIAS = re.compile(r"^(\w+) = (\w+)$", re.MULTILINE)
 def attach(module: str, like: str | None = None) -> None:
     """Give ``module`` its public names: those of its stub, or all names of the module ``like``; stand-ins for names
     that are not here yet; and for other names an error with the nearest one."""
-    found: Any = sys.modules[module]
+    public_module: Any = sys.modules[module]
 
     def find(name: str) -> Any:
         if name == "__all__":
             return public_names(module, like)
         return first_use(module, name, sys._getframe(1), like)
 
-    found.__getattr__ = find
-    found.__dir__ = lambda: public_names(module, like)
+    public_module.__getattr__ = find
+    public_module.__dir__ = lambda: public_names(module, like)
 
 
 def first_use(module: str, name: str, asker: FrameType, like: str | None = None) -> Any:
@@ -64,10 +64,10 @@ def _find(module: str, like: str | None, name: str, asker: FrameType) -> Any:
         return getattr(importlib.import_module(source), there)
     if _is_imported_next(module, name, asker):
         raise AttributeError(name)
-    found = _stand_ins().find(module, name)
-    if found is None:
+    stand_in = _stand_ins().find(module, name)
+    if stand_in is None:
         raise _missing(module, name, asker)
-    return found
+    return stand_in
 
 
 def _is_imported_next(module: str, name: str, asker: FrameType) -> bool:
@@ -91,7 +91,7 @@ def _stub(module: str) -> dict[str, tuple[str, str]]:
         text = sys.modules[module].__spec__.loader.get_data(path).decode()  # type: ignore[union-attr]  # see except
     except (AttributeError, OSError):  # no file, or no stub: the module defines its names itself
         return {}
-    imports = [(found[1], _NAME.findall(found[2] or found[3])) for found in _IMPORT.finditer(text)]
+    imports = [(statement[1], _NAME.findall(statement[2] or statement[3])) for statement in _IMPORT.finditer(text)]
     public = {here: (source, there) for source, names in imports for there, here in names if here}
     places = {here or there: (source, there) for source, names in imports for there, here in names}
     return public | {here: places[there] for here, there in _ALIAS.findall(text)}

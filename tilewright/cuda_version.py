@@ -73,7 +73,7 @@ def target_version(
     """
     here = CUDA_VERSION
     bounds = [(exact_version, here.__eq__), (min_version, here.__ge__), (max_version, here.__le__)]
-    given = [(tuple(map(int, version.split(".")[:2])), meets) for version, meets in bounds if version is not None]
-    if not given:
+    conditions = [(tuple(map(int, version.split(".")[:2])), meets) for version, meets in bounds if version is not None]
+    if not conditions:
         raise ArgumentError('target_version: give an exact version ("12.9"), min_version= or max_version=')
-    return all(meets(version) for version, meets in given)
+    return all(meets(version) for version, meets in conditions)

@@ -84,8 +84,8 @@ def write(name: str, parts: dict[str, bytes]) -> None:
 def _evict(place: Path, bound: int) -> None:
     """Delete the entries that were used longest ago until the rest takes no more than ``bound`` bytes."""
     entries = []
-    with os.scandir(place) as found:
-        for entry in found:
+    with os.scandir(place) as folder:
+        for entry in folder:
             with contextlib.suppress(OSError):
                 if WRITTEN.fullmatch(entry.name):
                     status = entry.stat(follow_symlinks=False)

@@ -236,8 +236,8 @@ def nearest(name: str, known: Iterable[str], likeness: float = 0.6) -> str:
     """
     import difflib
 
-    found = difflib.get_close_matches(name, list(known), 1, likeness)
-    return f"; did you mean {found[0]!r}?" if found else ""
+    matches = difflib.get_close_matches(name, list(known), 1, likeness)
+    return f"; did you mean {matches[0]!r}?" if matches else ""
 
 
 def unknown_keyword(function: str, name: str, known: Iterable[str]) -> KeywordError:

@@ -90,13 +90,13 @@ def _put_in_place(temporary: str, path: Path) -> None:
     os.replace(temporary, path)
 
 
-def is_own(found: os.stat_result, is_kind: Callable[[int], bool]) -> bool:
+def is_own(status: os.stat_result, is_kind: Callable[[int], bool]) -> bool:
     """Whether a file is of the kind asked for, belongs to this user and can be written by no other."""
-    if not is_kind(found.st_mode):
+    if not is_kind(status.st_mode):
         return False
     if not hasattr(os, "geteuid"):  # Windows: the folder is in the user's profile
         return True
-    return found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def make_own(place: Path) -> None:
@@ -104,8 +104,8 @@ def make_own(place: Path) -> None:
     for missing in [p for p in (*reversed(place.parents), place) if not p.exists()]:
         with contextlib.suppress(FileExistsError):  # another process was faster
             missing.mkdir(mode=0o700)
-    found = os.lstat(place)
-    if stat.S_ISDIR(found.st_mode) and found.st_mode & 0o077:
+    status = os.lstat(place)
+    if stat.S_ISDIR(status.st_mode) and status.st_mode & 0o077:
         os.chmod(place, 0o700)  # fails in a folder of another user
     if not is_own(os.lstat(place), stat.S_ISDIR):
         raise PermissionError(f"{place} belongs to another user")

@@ -64,12 +64,12 @@ def _internal() -> list[str]:
 @functools.cache
 def reasons() -> dict[str, dict[str, tuple[str, tuple[str, ...]]]]:
     """By module and name: why it is not here (and what to use), and its members."""
-    found: dict[str, dict[str, tuple[str, tuple[str, ...]]]] = {}
+    by_module: dict[str, dict[str, tuple[str, tuple[str, ...]]]] = {}
     for group in data()["names"]:
         why = data()["why"].get(group["why"], group["why"])
         for text in group["names"].split():
             name, _, members = text.rstrip(")").partition("(")
             use = group.get("use", {}).get(name)
             reason = f"{why.partition('. ')[0]}; use {use}" if use else why
-            found.setdefault(group["module"], {})[name] = reason, tuple(members.split(",")) if members else ()
-    return found
+            by_module.setdefault(group["module"], {})[name] = reason, tuple(members.split(",")) if members else ()
+    return by_module

@@ -93,14 +93,14 @@ def create_and_permute_torch_tensor(
 def _begun(shape: tuple[int, ...], init_type: TensorInitType, config: Any) -> torch.Tensor:
     import torch
 
-    wanted: Any = {
+    config_type: Any = {
         TensorInitType.RANDOM: RandomInitConfig,
         TensorInitType.SCALAR: ScalarInitConfig,
         TensorInitType.GAUSSIAN: GaussianInitConfig,
     }[init_type]
-    config = wanted() if config is None else config
-    if not isinstance(config, wanted):
-        raise ArgumentError(f"init_type {init_type} takes a {wanted.__name__}, not {config!r}")
+    config = config_type() if config is None else config
+    if not isinstance(config, config_type):
+        raise ArgumentError(f"init_type {init_type} takes a {config_type.__name__}, not {config!r}")
     if isinstance(config, RandomInitConfig):
         return torch.randint(config.min_val, config.max_val, shape).float()
     if isinstance(config, ScalarInitConfig):

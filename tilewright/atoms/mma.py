@@ -146,7 +146,7 @@ class Mma(Instruction):
             more = "" if self.sparsity == 1 else ", and the metadata of a"
             raise ConstraintError(f"{self}: takes the fragments d, a and b{more}, not {len(op.operands)} operands")
         layouts = [op.attrs[f"{x}_layout"] for x in "dab"]
-        for role, operand, layout, tv, wanted in zip(
+        for role, operand, layout, tv, required in zip(
             "DAB",
             op.operands[:3],
             layouts,
@@ -154,18 +154,18 @@ class Mma(Instruction):
             (self.type_d, self.type_a, self.type_b),
             strict=True,
         ):
-            self._verify_operand(role, operand.type, layout, op.attrs[f"{role.lower()}_offset"], tv, wanted)
+            self._verify_operand(role, operand.type, layout, op.attrs[f"{role.lower()}_offset"], tv, required)
         check_rest_modes(self, op)
 
     def _verify_operand(
-        self, role: str, type_: Any, layout: Layout, offset: int, tv: Layout, wanted: ScalarType
+        self, role: str, type_: Any, layout: Layout, offset: int, tv: Layout, required: ScalarType
     ) -> None:
         if not isinstance(type_, FragType):
             raise ConstraintError(
                 f"{self}: {role} must be in registers, not {type_}: copy it to a fragment (make_fragment_{role}) first"
             )
-        if not _same_registers(type_.elem, wanted):
-            raise ConstraintError(f"{self}: {role} must hold {shown(wanted)}, not {shown(type_.elem)}")
+        if not _same_registers(type_.elem, required):
+            raise ConstraintError(f"{self}: {role} must hold {shown(required)}, not {shown(type_.elem)}")
         values = product(tv[1].shape)
         if len(layout) != 3 or product(layout[0].shape) != values:
             raise ConstraintError(
@@ -175,7 +175,7 @@ class Mma(Instruction):
         last = offset + max(static_offsets(layout))
         if last >= type_.n:
             raise ConstraintError(f"{self}: {role} {layout} reaches register {last} of a fragment of {type_.n}")
-        self._verify_packing(role, layout, offset, wanted)
+        self._verify_packing(role, layout, offset, required)
 
     def _verify_packing(self, role: str, layout: Layout, offset: int, type_: ScalarType) -> None:
         """Values narrower than a 32-bit register must be side by side."""
@@ -239,9 +239,9 @@ class DescriptorMma(Mma):
         return self.majors["AB".index(operand)]
 
 
-def _same_registers(given: ScalarType, wanted: ScalarType) -> bool:
+def _same_registers(held: ScalarType, required: ScalarType) -> bool:
     """float32 registers serve as tf32, and integers of one width as each other (a recast view of them)."""
-    return given == wanted or {given, wanted} == {F32, TF32} or (given.is_integer and given.width == wanted.width)
+    return held == required or {held, required} == {F32, TF32} or (held.is_integer and held.width == required.width)
 
 
 def active_warps(lanes: Lanes, atom: Instruction) -> Array | None:
@@ -317,8 +317,8 @@ def gather(purpose: str, registers: Array, where: Gather) -> Array:
     if items is registers and where.per > 1:
         index = (index[..., None] * where.per + range(where.per)).reshape(*index.shape[:-1], -1)
     out = scratch(purpose, (len(registers), *index.shape), items.dtype)
-    found: Array = items.take(index, axis=1, out=out, mode="clip").view(registers.dtype)
-    return found
+    gathered: Array = items.take(index, axis=1, out=out, mode="clip").view(registers.dtype)
+    return gathered
 
 
 def operand_index(atom: Mma, tv: Layout, rows: int, columns: int, registers: Layout, offset: int, count: int) -> Array:

@@ -27,14 +27,14 @@ def elementwise(op: Op, args: Sequence[Expr], operands: Sequence[Value], wraps: 
     if op.opcode == "cast":
         return cast(args[0], source, result)
     try:
-        found = action(op.opcode, source)
+        forms = action(op.opcode, source)
     except TypeError as wrong:
         raise CompileError(f"{wrong}: cast the operand first{f' at {op.loc}' if op.loc else ''}") from None
     if source == BOOL:
-        return _apply(found.cuda, args)
+        return _apply(forms.cuda, args)
     if source.is_integer:
-        return _integer(op, found, args, source, operands, wraps)
-    return _float(op, found, args, source, result)
+        return _integer(op, forms, args, source, operands, wraps)
+    return _float(op, forms, args, source, result)
 
 
 def as_float(a: Expr) -> Expr:
@@ -86,20 +86,20 @@ def _apply(text: str, args: Sequence[Expr]) -> Expr:
 
 
 def _integer(
-    op: Op, found: Action, args: Sequence[Expr], elem: ScalarType, operands: Sequence[Value], wraps: bool
+    op: Op, forms: Action, args: Sequence[Expr], elem: ScalarType, operands: Sequence[Value], wraps: bool
 ) -> Expr:
     if elem.width > 64 and op.opcode in ("min", "max"):  # CUDA C++ has no overload
         return call(f"tw::{'least' if op.opcode == 'min' else 'greatest'}", *args)
     if elem.width < 32 and op.opcode in ("min", "max"):  # C++ would not know which overload
         args = [call("int", a) for a in args]
-    if found.unsigned and not elem.is_signed:
-        result = infix(found.unsigned, *args) if len(args) == 2 else args[0]
+    if forms.unsigned and not elem.is_signed:
+        result = infix(forms.unsigned, *args) if len(args) == 2 else args[0]
     elif op.opcode in ("floordiv", "floormod"):
-        result = _floor_division(op.opcode, found, args, elem, operands[1])
+        result = _floor_division(op.opcode, forms, args, elem, operands[1])
     else:
         wraps |= op.opcode == "neg" and elem == I32  # see tw::negate
         wraps |= op.opcode == "abs" and elem.width > 64  # there is no abs of them
-        result = _apply(found.wrapping if wraps else found.cuda.format(T=elem.cuda), args)
+        result = _apply(forms.wrapping if wraps else forms.cuda.format(T=elem.cuda), args)
     # C++ computes narrow integers as int: the cast brings the result back into their range.
     compared = element_of(op.results[0].type) == BOOL
     return narrowed(result, elem) if elem.width < 32 and not compared else result
@@ -110,29 +110,29 @@ def narrowed(a: Expr, to: ScalarType) -> Expr:
     return call(f"tw::low_half<{to.cuda}>" if to.width == 16 else to.cuda, a)
 
 
-def _floor_division(code: str, found: Action, args: Sequence[Expr], elem: ScalarType, divisor: Value) -> Expr:
+def _floor_division(code: str, forms: Action, args: Sequence[Expr], elem: ScalarType, divisor: Value) -> Expr:
     """By a power of two: a shift or a mask, which round down for every sign."""
     number = int(divisor.value) if isinstance(divisor, Constant) else 0
     if number > 0 and number & (number - 1) == 0:
         if code == "floormod":
             return infix("&", args[0], literal(elem, number - 1))
         return infix(">>", args[0], Expr(str(number.bit_length() - 1)))
-    return call(found.cuda.format(T=elem.cuda), *args)
+    return call(forms.cuda.format(T=elem.cuda), *args)
 
 
-def _float(op: Op, found: Action, args: Sequence[Expr], elem: ScalarType, result: ScalarType) -> Expr:
+def _float(op: Op, forms: Action, args: Sequence[Expr], elem: ScalarType, result: ScalarType) -> Expr:
     if elem.has_struct:
-        if elem.width == 16 and (found.paired or op.opcode == "div"):
-            return _apply(found.cuda if found.cuda in PRECEDENCE else f"tw::{op.opcode}", args)
-        wide = _full(op, found, [as_float(a) for a in args], F32, result)
+        if elem.width == 16 and (forms.paired or op.opcode == "div"):
+            return _apply(forms.cuda if forms.cuda in PRECEDENCE else f"tw::{op.opcode}", args)
+        wide = _full(op, forms, [as_float(a) for a in args], F32, result)
         return wide if result == BOOL else call(f"tw::to<{elem.cuda}>", wide)
-    return _full(op, found, args, elem, result)
+    return _full(op, forms, args, elem, result)
 
 
-def _full(op: Op, found: Action, args: Sequence[Expr], elem: ScalarType, result: ScalarType) -> Expr:
+def _full(op: Op, forms: Action, args: Sequence[Expr], elem: ScalarType, result: ScalarType) -> Expr:
     """f32 and f64."""
-    if op.attrs.get("fastmath") and elem != F64 and found.fast:
-        return call(found.fast, *args)
+    if op.attrs.get("fastmath") and elem != F64 and forms.fast:
+        return call(forms.fast, *args)
     # Functions of f32 end in f (expf); operators and the header's own functions have one name for both.
-    single = elem != F64 and found.cuda.isidentifier() and result != BOOL
-    return _apply(f"{found.cuda}f" if single else found.cuda, args)
+    single = elem != F64 and forms.cuda.isidentifier() and result != BOOL
+    return _apply(f"{forms.cuda}f" if single else forms.cuda, args)

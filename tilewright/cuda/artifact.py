@@ -131,8 +131,8 @@ class Artifact(Report):
         return place
 
     def _number(self, pattern: re.Pattern[str], group: int) -> int:
-        found = pattern.search(self.log)
-        return int(found[group]) if found else 0
+        match = pattern.search(self.log)
+        return int(match[group]) if match else 0
 
 
 def disassemble(cubin: bytes) -> str:

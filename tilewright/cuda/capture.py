@@ -46,8 +46,8 @@ def remember_triggering(function: int) -> None:
 def leave_to_overlap(config: LaunchConfiguration) -> Any:
     """The words of a configuration whose first says whether the launch may begin before the one before it has ended;
     None where it never may."""
-    found = (x for x in config.attributes[: config.count] if x.id == libcuda.PROGRAMMATIC_STREAM_SERIALIZATION)
-    return next((attribute.value for attribute in found), None)
+    attributes = (x for x in config.attributes[: config.count] if x.id == libcuda.PROGRAMMATIC_STREAM_SERIALIZATION)
+    return next((attribute.value for attribute in attributes), None)
 
 
 def submit(go: Callable[[], int], config: LaunchConfiguration, leave: Any) -> int:
@@ -73,9 +73,9 @@ def _before(driver: ctypes.CDLL, stream: int) -> list[int | None]:
     """The nodes of the graph that the next one of ``stream`` will depend on."""
     status, number, graph = c_int(), c_uint64(), c_void_p()
     nodes, edges, count = POINTER(c_void_p)(), c_void_p(), c_size_t()
-    found = (status, number, graph, nodes, edges, count)
+    outputs = (status, number, graph, nodes, edges, count)
     # Not version 2, which refuses where an edge is a programmatic one.
-    code = driver.cuStreamGetCaptureInfo_v3(c_void_p(stream), *map(byref, found))
+    code = driver.cuStreamGetCaptureInfo_v3(c_void_p(stream), *map(byref, outputs))
     return [] if code else nodes[: count.value]
 
 

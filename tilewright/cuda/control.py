@@ -86,7 +86,7 @@ def _predicable(branch: Op) -> Op | None:
 
 def _differing(e: KernelEmitter, op: Op) -> list[int]:
     """Which results need a variable: those that are used and not the same value on both sides."""
-    found = []
+    differing = []
     yields = [region.ops[-1].operands for region in op.regions]
     for i, result in enumerate(op.results):
         _no_fragment(result, op)
@@ -96,8 +96,8 @@ def _differing(e: KernelEmitter, op: Op) -> list[int]:
         if then is other and not isinstance(then, Constant):
             e.same(result, then)
         else:
-            found.append(i)
-    return found
+            differing.append(i)
+    return differing
 
 
 @prints("while")

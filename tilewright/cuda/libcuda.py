@@ -154,18 +154,18 @@ HINTS = {
 @functools.cache
 def library() -> ctypes.CDLL:
     """The driver, initialised. Raises MachineError where there is no driver or no GPU."""
-    found = _loaded()
+    driver = _loaded()
     for function, arguments in PROTOTYPES.items():
         try:
-            prototype = getattr(found, function)
+            prototype = getattr(driver, function)
         except AttributeError as error:
             raise MachineError(
                 f"the NVIDIA driver is too old: it lacks {function} (CUDA 12 or later is needed)"
             ) from error
         prototype.argtypes, prototype.restype = arguments, c_int
-    if code := found.cuInit(0):
-        raise MachineError(f"the NVIDIA driver has no usable GPU: {describe(found, code)}")
-    return found
+    if code := driver.cuInit(0):
+        raise MachineError(f"the NVIDIA driver has no usable GPU: {describe(driver, code)}")
+    return driver
 
 
 def _loaded() -> ctypes.CDLL:

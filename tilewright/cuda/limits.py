@@ -96,8 +96,8 @@ def check_launch(
 
 def cluster_of(function: Function, config: LaunchConfig) -> tuple[int, ...]:
     """The cluster that blocks are launched in: the configuration's, else the one that the kernel is compiled for."""
-    asked = tuple(config.cluster)
-    return tuple(function.attrs.get("cluster") or asked) if asked == (1, 1, 1) else asked
+    configured = tuple(config.cluster)
+    return tuple(function.attrs.get("cluster") or configured) if configured == (1, 1, 1) else configured
 
 
 def _check_cluster(function: Function, config: LaunchConfig, device: Limits) -> None:

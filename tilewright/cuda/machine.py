@@ -89,14 +89,14 @@ def _tell_of_doubts(function: Function) -> None:
 
 def _arch_for(device: Limits, options: Any) -> str:
     """The architecture to compile for on ``device``: the one that was asked for, if the device can run it."""
-    wanted: str = getattr(options, "gpu_arch", "")
-    if not wanted:
+    requested_arch: str = getattr(options, "gpu_arch", "")
+    if not requested_arch:
         return device.arch
-    if not architecture(wanted).runs_on(architecture(device.arch)):
+    if not architecture(requested_arch).runs_on(architecture(device.arch)):
         raise ArgumentError(
-            f"the kernel was compiled with gpu-arch={wanted}, which {device.name} ({device.arch}) cannot run"
+            f"the kernel was compiled with gpu-arch={requested_arch}, which {device.name} ({device.arch}) cannot run"
         )
-    return wanted
+    return requested_arch
 
 
 def _compile(function: Function, arch: str, options: Any) -> Artifact:
@@ -326,8 +326,8 @@ class Placed:
             result.count = len(attributes)
         if len(self._configurations) >= REMEMBERED_CONFIGURATIONS:
             self._configurations.clear()
-        self._configurations[config] = found = result, self.submission(result, self.parameters)
-        return found
+        self._configurations[config] = prepared = result, self.submission(result, self.parameters)
+        return prepared
 
     def configuration(self, config: LaunchConfig) -> LaunchConfiguration:
         """The driver's form of ``config``, whose stream is whichever was launched on last."""
@@ -370,16 +370,16 @@ def overlapping(device: int) -> bool:
 
 def _launch_attributes(config: LaunchConfig, overlaps: bool = True) -> list[LaunchAttribute]:
     """The driver's launch attributes besides grid, block, shared memory and stream."""
-    found = []
+    attributes = []
     if tuple(config.cluster) != (1, 1, 1):
-        found.append(LaunchAttribute(libcuda.CLUSTER_DIMENSION, 0, tuple(config.fallback or config.cluster)))
+        attributes.append(LaunchAttribute(libcuda.CLUSTER_DIMENSION, 0, tuple(config.fallback or config.cluster)))
     if config.fallback is not None:
-        found.append(LaunchAttribute(libcuda.PREFERRED_CLUSTER_DIMENSION, 0, tuple(config.cluster)))
+        attributes.append(LaunchAttribute(libcuda.PREFERRED_CLUSTER_DIMENSION, 0, tuple(config.cluster)))
     if "use_pdl" in config.attributes and overlaps:
-        found.append(LaunchAttribute(libcuda.PROGRAMMATIC_STREAM_SERIALIZATION, 0, (1,)))
+        attributes.append(LaunchAttribute(libcuda.PROGRAMMATIC_STREAM_SERIALIZATION, 0, (1,)))
     if "cooperative" in config.attributes:
-        found.append(LaunchAttribute(libcuda.COOPERATIVE, 0, (1,)))
-    return found
+        attributes.append(LaunchAttribute(libcuda.COOPERATIVE, 0, (1,)))
+    return attributes
 
 
 def _device_number(device: str) -> int:

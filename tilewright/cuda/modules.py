@@ -129,10 +129,10 @@ def launch_kernel(
 
 
 def _extents(dims: Sequence[int], what: str) -> tuple[int, int, int]:
-    found = tuple(int(n) for n in dims)
-    if len(found) != 3 or min(found) < 1:
+    extents = tuple(int(n) for n in dims)
+    if len(extents) != 3 or min(extents) < 1:
         raise ArgumentError(f"launch_kernel: {what}={tuple(dims)!r}; it is three ints of at least 1")
-    return found
+    return extents
 
 
 def _parameter(value: Any, place: int) -> bytes:
@@ -170,9 +170,9 @@ def _read(path: Cubin, what: str) -> bytes:
 
 def _call(function: str, *arguments: Any, what: str) -> None:
     try:
-        found = getattr(libcuda.library(), function)
+        driver_function = getattr(libcuda.library(), function)
     except AttributeError:
         raise MachineError(f"the NVIDIA driver is too old: it lacks {function} (CUDA 12 or later is needed)") from None
     # Functions of CUDA 12, which older drivers lack: they are looked up when they are called.
-    found.argtypes, found.restype = _PROTOTYPES[function], c_int
-    libcuda.check(found(*arguments), what)
+    driver_function.argtypes, driver_function.restype = _PROTOTYPES[function], c_int
+    libcuda.check(driver_function(*arguments), what)

@@ -55,9 +55,9 @@ class MovingLaunch:
         self.placed, self.config, self.values, self.pointers, self.maps = placed, config, values, pointers, maps
         self.parameters = placed.parameters.copy()
         self.parameters.pack(values)
-        known = placed.configuration(config)
-        attributes = (LaunchAttribute * known.count)(*known.attributes[: known.count])
-        self.own = LaunchConfiguration(known.grid, known.block, known.smem, config.stream, attributes, known.count)
+        like = placed.configuration(config)
+        attributes = (LaunchAttribute * like.count)(*like.attributes[: like.count])
+        self.own = LaunchConfiguration(like.grid, like.block, like.smem, config.stream, attributes, like.count)
         self._go, self._leave = placed.driver_call(self.own, self.parameters), leave_to_overlap(self.own)
         buffer, offsets = self.parameters.buffer, self.parameters.offsets
         self._words = [(ctypes.c_uint64.from_buffer(buffer, offsets[p]), a, shift) for p, a, shift in pointers]
@@ -90,9 +90,9 @@ class MovingLaunch:
         self._written = None  # should the driver refuse a tensor map, a part of the block is that of other addresses
         for word, array, shift in self._words:
             word.value = addresses[array] + shift
-        for descriptor, array, shift, like, known in self._blocks:
+        for descriptor, array, shift, like, encodings in self._blocks:
             at = addresses[array] + shift
-            descriptor.raw = known.get(at) or _encoded(like, at, known)
+            descriptor.raw = encodings.get(at) or _encoded(like, at, encodings)
         self._written = addresses
 
     def _plain(self, stream: int, addresses: Sequence[int]) -> None:
@@ -121,9 +121,9 @@ def moving_launch(
         if isinstance(before, TensorMap):
             if any(getattr(before, name) != getattr(after, name) for name in FIELDS):
                 return None
-            found, first, second = maps, before.address, after.address
+            followers, first, second = maps, before.address, after.address
         elif isinstance(param.type, PtrType) or param.type in (I64, U64):  # an address in a number, too
-            found, first, second = pointers, before, after
+            followers, first, second = pointers, before, after
         elif before == after:
             continue
         else:
@@ -132,12 +132,12 @@ def moving_launch(
             array = distances.get(second - first)
             if array is None:
                 return None
-            found.append(Follower(place, array, first - addresses[array]))
+            followers.append(Follower(place, array, first - addresses[array]))
     return MovingLaunch(placed, config, values, pointers, maps)
 
 
-def _encoded(like: TensorMap, address: int, known: dict[int, bytes]) -> bytes:
-    if len(known) >= REMEMBERED:
-        known.clear()
-    found = known[address] = encode(like.at(address))
-    return found
+def _encoded(like: TensorMap, address: int, encodings: dict[int, bytes]) -> bytes:
+    if len(encodings) >= REMEMBERED:
+        encodings.clear()
+    encoding = encodings[address] = encode(like.at(address))
+    return encoding

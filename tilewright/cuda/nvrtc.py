@@ -67,9 +67,9 @@ def compile_source(source: Source, arch: str, lineinfo: bool = False, extra: tup
 
 def version(arch: str = "sm_90a") -> str:
     """The version of the NVRTC that compiles for ``arch``, ``13.0`` say. MachineError without one."""
-    found = nvrtc_for(architecture(arch)).path
-    library(found)
-    return shown(version_of(found))
+    path = nvrtc_for(architecture(arch)).path
+    library(path)
+    return shown(version_of(path))
 
 
 def _run(name: str, text: str, arch: str, flags: tuple[str, ...]) -> tuple[bool, str, bytes, str]:
@@ -108,13 +108,13 @@ def _fetch(nvrtc: ctypes.CDLL, what: str, program: c_void_p) -> bytes:
 def _explain(source: Source, arch: str, extra: tuple[str, ...], ptx: str, log: str) -> str:
     """The first complaint with the user's line and the printed lines around it, then the whole log."""
     head = f"{source.name} does not compile for {arch}"
-    if found := FRONT_ERROR.search(log):
-        line = int(found["line"])
-        if found["file"] != f"{source.name}.cu" or line > len(source.origins):
-            return f"{head}: {found['text']}\n{log.strip()}"
-        return f"{head}: {found['text']}{_place(source, line)}\n{source.excerpt(line)}\n\n{log.strip()}"
-    if found := PTX_ERROR.search(log):
-        return f"{head}: {found['text']}{_behind_ptx(source, arch, extra, ptx, int(found['line']))}\n\n{log.strip()}"
+    if error := FRONT_ERROR.search(log):
+        line = int(error["line"])
+        if error["file"] != f"{source.name}.cu" or line > len(source.origins):
+            return f"{head}: {error['text']}\n{log.strip()}"
+        return f"{head}: {error['text']}{_place(source, line)}\n{source.excerpt(line)}\n\n{log.strip()}"
+    if error := PTX_ERROR.search(log):
+        return f"{head}: {error['text']}{_behind_ptx(source, arch, extra, ptx, int(error['line']))}\n\n{log.strip()}"
     return f"{head}\n{log.strip()}"
 
 
@@ -128,18 +128,18 @@ def _behind_ptx(source: Source, arch: str, extra: tuple[str, ...], ptx: str, lin
     lines = ptx.splitlines()
     if not 0 < line <= len(lines):
         return ""
-    wanted = lines[line - 1]
+    named_line = lines[line - 1]
     # Line information moves the lines of the PTX, so the line is found again by its text and its number among
     # equal ones.
-    nth = lines[:line].count(wanted)
-    excerpt = f"\n  {wanted.strip()}"
+    nth = lines[:line].count(named_line)
+    excerpt = f"\n  {named_line.strip()}"
     _, annotated, _, _ = _run(source.name, source.annotated(), arch, options(arch, True, extra))
     files = dict(re.findall(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', annotated, re.M))
     place = ""
     for text in annotated.splitlines():
-        if found := re.match(r"\s*\.loc\s+(\d+)\s+(\d+)", text):
-            place = f"{files.get(found[1], '?')}:{found[2]}"
-        nth -= text == wanted
+        if location := re.match(r"\s*\.loc\s+(\d+)\s+(\d+)", text):
+            place = f"{files.get(location[1], '?')}:{location[2]}"
+        nth -= text == named_line
         if nth == 0:
             return f"{excerpt}\nprinted from {place}" if place else excerpt
     return excerpt

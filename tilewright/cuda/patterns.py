@@ -37,9 +37,9 @@ def formula(offsets: Sequence[int], index: str) -> str | None:
     >>> formula([4, 5, 6, 7], "i"), formula([0, 1, 8, 9], "i"), formula([3, 2, 1], "i"), formula([3, 1, 2], "i")
     ('4 + i', 'i % 2 + i / 2 * 8', '3 - i', None)
     """
-    if (found := mixed_radix(offsets)) is None or len(found[1]) > 3:
+    if (radix_form := mixed_radix(offsets)) is None or len(radix_form[1]) > 3:
         return None
-    base, digits = found
+    base, digits = radix_form
     terms, passed = ([str(base)] if base else []), 1
     for position, (size, stride) in enumerate(digits):
         digit = index if passed == 1 else f"{index} / {passed}"

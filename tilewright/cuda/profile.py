@@ -45,9 +45,9 @@ class Watch:
 
 
 def _event() -> int:
-    found = ctypes.c_void_p()
-    libcuda.check(libcuda.library().cuEventCreate(ctypes.byref(found), 0), "making an event")
-    return found.value or 0
+    event = ctypes.c_void_p()
+    libcuda.check(libcuda.library().cuEventCreate(ctypes.byref(event), 0), "making an event")
+    return event.value or 0
 
 
 ACTIVE: list[Watch] = []

@@ -37,10 +37,10 @@ def encoded(tensor_map: TensorMap | bytes) -> bytes:
     """The 128 bytes of a tensor map; made once. Raises MachineError when the driver refuses it."""
     if tensor_map.__class__ is not TensorMap:
         return bytes(tensor_map)  # type: ignore[arg-type]  # a ctypes structure
-    found: bytes | None = tensor_map.encoded
-    if found is None:
-        found = tensor_map.encoded = encode(tensor_map)
-    return found
+    encoding: bytes | None = tensor_map.encoded
+    if encoding is None:
+        encoding = tensor_map.encoded = encode(tensor_map)
+    return encoding
 
 
 @functools.cache

@@ -64,14 +64,14 @@ def nvrtc_for(arch: Architecture) -> Nvrtc:
     Where all that know ``arch`` are newer than the driver, the newest is returned all the same: the driver may load its
     code, and says so if not.
     """
-    found = installed()
-    if not found:
+    candidates = installed()
+    if not candidates:
         installed.cache_clear()  # it may be installed while a notebook runs
         raise MachineError(_missing(arch))
-    able = [nvrtc for nvrtc in found if nvrtc.knows(arch)]
+    able = [nvrtc for nvrtc in candidates if nvrtc.knows(arch)]
     if not able:
         major, minor = first_cuda(arch)
-        have = ", ".join(shown(nvrtc.version) for nvrtc in found)
+        have = ", ".join(shown(nvrtc.version) for nvrtc in candidates)
         raise MachineError(f"NVRTC {have} does not know {arch}, CUDA {major}.{minor} does: {to_install(arch)}")
     driver = driver_version()
     return next((nvrtc for nvrtc in able if nvrtc.fits(driver)), able[0])
@@ -131,9 +131,9 @@ def _missing(arch: Architecture) -> str:
 @functools.cache
 def installed() -> tuple[Nvrtc, ...]:
     """Every NVRTC here, the newest first, wheels before toolkits; at the end what the system's loader may know."""
-    found = {str(nvrtc.path): nvrtc for nvrtc in [*_in_toolkits(), *_in_wheels()]}
-    known = sorted(found.values(), key=lambda nvrtc: nvrtc.version or (0, 0), reverse=True)
-    return (*known, *_known_to_the_loader()) if not known else tuple(known)
+    by_path = {str(nvrtc.path): nvrtc for nvrtc in [*_in_toolkits(), *_in_wheels()]}
+    newest_first = sorted(by_path.values(), key=lambda nvrtc: nvrtc.version or (0, 0), reverse=True)
+    return (*newest_first, *_known_to_the_loader()) if not newest_first else tuple(newest_first)
 
 
 def _in_wheels() -> Iterator[Nvrtc]:
@@ -182,8 +182,8 @@ def _of_list(path: Path) -> Version | None:
 
 
 def _of_text(pattern: re.Pattern[str], text: str) -> Version | None:
-    found = pattern.search(text)
-    return found and (int(found[1]), int(found[2]))
+    match = pattern.search(text)
+    return match and (int(match[1]), int(match[2]))
 
 
 def _libraries(root: Path) -> list[Path]:
@@ -221,8 +221,8 @@ def disassembler() -> Path:
     places += [Path(entry) / "triton" / "backends" / "nvidia" / "bin" for entry in sys.path if entry]
     for tool in ("nvdisasm", "cuobjdump"):
         for place in places:
-            if found := shutil.which(tool, path=str(place)):
-                return Path(found)
+            if executable := shutil.which(tool, path=str(place)):
+                return Path(executable)
     raise MachineError(
         "SASS needs NVIDIA's disassembler, and neither nvdisasm nor cuobjdump was found: "
         "`pip install nvidia-cuda-nvdisasm`, or put a CUDA toolkit's bin folder on PATH"

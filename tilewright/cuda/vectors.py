@@ -47,9 +47,9 @@ def recipe(e: KernelEmitter, value: Value) -> Lazy:
         return Lazy(lambda i: scalar, (lambda i: call("tw::pair", scalar, scalar)) if packs else None)
     if value in e.lazy:
         # A lazy vector has one use: printing it here consumes it.
-        found = e.lazy.pop(value)
-        assert isinstance(found, Lazy)
-        return found
+        lazy = e.lazy.pop(value)
+        assert isinstance(lazy, Lazy)
+        return lazy
     return stored(e.value(value), packs and value.type.n % 2 == 0)
 
 

@@ -239,10 +239,10 @@ TABLE: dict[str, Operation] = {
 
 def action(opcode: str, elem: ScalarType) -> Action:
     """The function of ``opcode`` for numbers of type ``elem``; raises TypeError where it is not defined."""
-    found = TABLE[opcode].on(elem)
-    if found is None:
+    row = TABLE[opcode].on(elem)
+    if row is None:
         raise TypeError(f"`{opcode}` is not defined on {elem}")
-    return found
+    return row
 
 
 DIVISIONS = frozenset(("div", "rem", "floordiv", "floormod"))
@@ -351,7 +351,7 @@ def _python(opcode: str, elem: ScalarType) -> Function:
 
 def evaluate(opcode: str, elem: ScalarType, *operands: Number) -> Number:
     """The result of the operation on numbers of type ``elem``. Integer division by zero raises ZeroDivisionError."""
-    found = _python(opcode, elem)(*operands)
+    result = _python(opcode, elem)(*operands)
     if TABLE[opcode].predicate:
-        return bool(found)
-    return convert(F64, elem, found) if elem.is_float and elem.width == 8 else normalise(elem, found)
+        return bool(result)
+    return convert(F64, elem, result) if elem.is_float and elem.width == 8 else normalise(elem, result)

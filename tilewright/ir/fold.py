@@ -30,12 +30,12 @@ def binary(opcode: str, a: Value, b: Value) -> Value | None:
         except ZeroDivisionError:
             return None
     if isinstance(b, Constant) and int(b.value) in row.right:
-        found, other = row.right[int(b.value)], a
+        literal, other = row.right[int(b.value)], a
     elif isinstance(a, Constant) and int(a.value) in row.left:
-        found, other = row.left[int(a.value)], b
+        literal, other = row.left[int(a.value)], b
     else:
         return None
-    return other if found is None else Constant(a.type, normalise(elem, found))
+    return other if literal is None else Constant(a.type, normalise(elem, literal))
 
 
 def compare(opcode: str, a: Value, b: Value) -> Value | None:

@@ -147,8 +147,8 @@ def _fma64(a: Any, b: Any, c: Any) -> Any:
     back = total - product
     sum_error = (product - (total - back)) + (c - back)
     missing = product_error + sum_error
-    found = np.where(np.isfinite(missing) & (missing != 0), total + missing, total)
-    return np.where(np.isinf(c) & np.isfinite(a) & np.isfinite(b), c, found)[()]  # the product alone may overflow
+    rounded = np.where(np.isfinite(missing) & (missing != 0), total + missing, total)
+    return np.where(np.isinf(c) & np.isfinite(a) & np.isfinite(b), c, rounded)[()]  # the product alone may overflow
 
 
 def _split(a: Any) -> Any:

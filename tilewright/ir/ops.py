@@ -130,14 +130,14 @@ _form("launch", (10, MANY), (0, 0), "kernel")
 def check_form(op: Op) -> None:
     """The rule of every op: the rules of single opcodes rely on it."""
     operands, results, regions, attrs = FORMS[op.opcode]
-    given, made, inside = len(op.operands), len(op.results), len(op.regions)
+    operand_count, result_count, region_count = len(op.operands), len(op.results), len(op.regions)
     wrong = ""  # every op comes here, and few are wrong: the texts are made for those
-    if not operands[0] <= given <= operands[1]:
-        wrong = f"{given} operands given"
-    elif not results[0] <= made <= results[1]:
-        wrong = f"{made} results given"
-    elif inside != regions:
-        wrong = f"has {inside} regions, not {regions}"
+    if not operands[0] <= operand_count <= operands[1]:
+        wrong = f"{operand_count} operands given"
+    elif not results[0] <= result_count <= results[1]:
+        wrong = f"{result_count} results given"
+    elif region_count != regions:
+        wrong = f"has {region_count} regions, not {regions}"
     elif not attrs <= op.attrs.keys():
         wrong = f"needs the attributes {', '.join(sorted(attrs))}"
     need(op, not wrong, wrong)
@@ -328,12 +328,12 @@ def _terminator(op: Op, region: object, opcode: str) -> list[Type]:
     return [v.type for v in ops[-1].operands]
 
 
-def _carried(op: Op, given: list[Type], args: list[Type], yielded: list[Type]) -> None:
+def _carried(op: Op, initial: list[Type], args: list[Type], yielded: list[Type]) -> None:
     results = [v.type for v in op.results]
     need(
         op,
-        given == args == yielded == results,
-        f"carried types differ: {given} in, {args} inside, {yielded} out, {results} after",
+        initial == args == yielded == results,
+        f"carried types differ: {initial} in, {args} inside, {yielded} out, {results} after",
     )
 
 
@@ -353,8 +353,12 @@ def _launch(op: Op) -> None:
     need(op, isinstance(kernel, Function) and kernel.kind == "kernel", "needs a kernel")
     launch = LaunchOperands.of(op)
     need(op, all(isinstance(v.type, ScalarType) and v.type.is_integer for v in launch.sizes), "sizes are integers")
-    given = len(launch.arguments)
-    need(op, given == len(kernel.params), f"{given} arguments for the {len(kernel.params)} parameters of {kernel.name}")
+    passed = len(launch.arguments)
+    need(
+        op,
+        passed == len(kernel.params),
+        f"{passed} arguments for the {len(kernel.params)} parameters of {kernel.name}",
+    )
 
 
 @rule("tensormap")

@@ -109,10 +109,10 @@ class LaunchConfig(NamedTuple):
         first[axis] = -(-counts[axis] // 2) * self.cluster[axis]
         second[axis] -= first[axis]
         origin = tuple(first[axis] if k == axis else 0 for k in range(3))
-        found = [self._replace(fallback=None, part=((0, 0, 0), tuple(first)))]
+        parts = [self._replace(fallback=None, part=((0, 0, 0), tuple(first)))]
         if second[axis]:
-            found.append(self._replace(cluster=self.fallback, fallback=None, part=(origin, tuple(second))))
-        return found
+            parts.append(self._replace(cluster=self.fallback, fallback=None, part=(origin, tuple(second))))
+        return parts
 
 
 class LoadedKernel(Protocol):
@@ -148,19 +148,19 @@ class RunProfile(Report):
         return f"{count} launch{'es' * (count != 1)} in {self.seconds * 1e3:.3g} ms"
 
     def rows(self) -> list[Row]:
-        found = []
+        rows = []
         for (name, config), times in Counter(self.launches).items():
             where = f"grid {config.grid}, block {config.block}"
-            found.append((name, where + (f", {times} times" if times > 1 else "")))
+            rows.append((name, where + (f", {times} times" if times > 1 else "")))
         if self.instructions is not None:
-            found.append(("instructions", f"{sum(self.instructions.values()):,}, of warps"))
+            rows.append(("instructions", f"{sum(self.instructions.values()):,}, of warps"))
             most = sorted(self.instructions.items(), key=lambda item: -item[1])
-            found += [(f"  {name}", f"{count:,}") for name, count in most[:MOST_ROWS]]
+            rows += [(f"  {name}", f"{count:,}") for name, count in most[:MOST_ROWS]]
             if most[MOST_ROWS:]:
-                found.append(("  others", f"{sum(count for _, count in most[MOST_ROWS:]):,}"))
+                rows.append(("  others", f"{sum(count for _, count in most[MOST_ROWS:]):,}"))
         if self.bank_conflicts is not None:
-            found.append(("bank conflicts", f"{self.bank_conflicts:,} extra wavefronts of shared memory"))
-        return found
+            rows.append(("bank conflicts", f"{self.bank_conflicts:,} extra wavefronts of shared memory"))
+        return rows
 
 
 class Machine(Protocol):

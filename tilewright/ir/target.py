@@ -73,8 +73,8 @@ class Architecture(NamedTuple):
     def multiprocessor(self) -> Multiprocessor:
         """The resources of its multiprocessors. ArgumentError where the table has no such architecture."""
         if self.capability not in MULTIPROCESSORS:
-            known = ", ".join(f"sm_{n}" for n in MULTIPROCESSORS)
-            raise ArgumentError(f"unknown compute capability {str(self)!r}; known are {known}")
+            names = ", ".join(f"sm_{n}" for n in MULTIPROCESSORS)
+            raise ArgumentError(f"unknown compute capability {str(self)!r}; known are {names}")
         return MULTIPROCESSORS[self.capability]
 
     @property
@@ -101,15 +101,15 @@ def architecture(name: str, bare: bool = False) -> Architecture:
     >>> architecture("sm_90a").capability, architecture("80", bare=True).smem
     (90, 166912)
     """
-    found = _NAME.fullmatch(str(name))
-    if found is None or not (found[1] or bare):
+    match = _NAME.fullmatch(str(name))
+    if match is None or not (match[1] or bare):
         raise ArgumentError(f"unknown architecture {name!r}: expected a name like sm_80, sm_90a or sm_120a")
-    return Architecture(int(found[2]), found[3])
+    return Architecture(int(match[2]), match[3])
 
 
 def assumed_architecture() -> Architecture:
     """What stands in where there is no GPU: the architecture of the variable ``CUTE_DSL_ARCH``, else ``sm_90a``.
     ArgumentError where the variable names none."""
-    found = architecture(os.environ.get("CUTE_DSL_ARCH") or "sm_90a", bare=True)
-    found.multiprocessor  # noqa: B018 - one that the table lacks is an error here
-    return found
+    arch = architecture(os.environ.get("CUTE_DSL_ARCH") or "sm_90a", bare=True)
+    arch.multiprocessor  # noqa: B018 - one that the table lacks is an error here
+    return arch

@@ -204,11 +204,11 @@ class TensorMap:
 
 def _im2col_of(words: np.ndarray[Any, Any], modes: int) -> Im2col:
     """What an image says of an im2col copy."""
-    found = [
+    numbers = [
         tuple((int(words[word]) >> 16 * i & 0xFFFF ^ 0x8000) - 0x8000 for i in range(modes))
         for word in (*PIXELS, BOX + 1)
     ]
-    return Im2col(*found)
+    return Im2col(*numbers)
 
 
 # Words of the image. The extent that takes 33 bits (2^32) is the reason for whole words.
@@ -268,14 +268,14 @@ class TensorMapTemplate:
         Raises ArgumentError for an address, extent or stride that TMA cannot take.
         """
         key = (int(pointer), *values)
-        found = self.known.get(key)
-        if found is None:
-            found = self.make(pointer, values)
+        made = self.known.get(key)
+        if made is None:
+            made = self.make(pointer, values)
             if isinstance(pointer, int) or pointer.device != "cpu":  # the simulator needs the live array
                 if len(self.known) >= REMEMBERED:
                     self.known.clear()
-                self.known[key] = found
-        return found
+                self.known[key] = made
+        return made
 
     def make(self, pointer: DevicePointer | int, values: Sequence[int]) -> tuple[Any, ...]:
         """The same, made again."""

@@ -276,10 +276,10 @@ NUMBERS = (*_WHOLE, *PACKED)
 
 def scalar_of(value: Any) -> ScalarType:
     """The scalar type of ``value``: itself, or what its ``ir_type`` attribute says (numeric classes carry one)."""
-    found = value if isinstance(value, ScalarType) else getattr(value, "ir_type", None)
-    if not isinstance(found, ScalarType):
+    scalar = value if isinstance(value, ScalarType) else getattr(value, "ir_type", None)
+    if not isinstance(scalar, ScalarType):
         raise ConstraintError(f"{value!r} is not a numeric type such as Float32 or Int8")
-    return found
+    return scalar
 
 
 def element_of(type_: Type) -> ScalarType:

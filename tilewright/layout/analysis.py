@@ -148,11 +148,11 @@ def _addresses(offsets: Sequence[Sequence[int]], layout: Any, element_bits: int,
     addresses: list[list[int]] = []
     for thread, places in enumerate(offsets):
         for first in range(0, len(places), vector):
-            found = places[first : first + vector]
-            if found[0] % vector or list(found) != list(range(found[0], found[0] + vector)):
+            run = places[first : first + vector]
+            if run[0] % vector or list(run) != list(range(run[0], run[0] + vector)):
                 raise LayoutError(
                     f"thread {thread} cannot access values {first}..{first + vector - 1} as one vector of "
-                    f"{vector}: {layout} places them at {format_tree(tuple(found))}"
+                    f"{vector}: {layout} places them at {format_tree(tuple(run))}"
                 )
         addresses.append([place * element_bits // 8 for place in places[::vector]])
     return addresses

@@ -229,11 +229,11 @@ def _runtime_leaf(digits: _Digits, n: Any, r: Any) -> tuple[Any, Any]:
         room = exact_quotient(s, r)
         rest = None if room is None else exact_quotient(n, room)
         if rest is None and (room is None or exact_quotient(room, n) is None):  # the running program has to find out
-            steps, left, after = _open_digit(s, n, r, mode)
-            _claim_open(digits, i, steps, left, r)
+            steps, remainder, after = _open_digit(s, n, r, mode)
+            _claim_open(digits, i, steps, remainder, r)
             shapes.append(steps)
             strides.append(r * digits.strides[i])
-            n, r = left, after
+            n, r = remainder, after
             continue
         if rest is None:
             room, rest = n, 1
@@ -274,14 +274,14 @@ def _open_digit(s: Any, n: Any, r: Any, mode: str) -> tuple[Any, Any, Any]:
     return steps, n // steps, after
 
 
-def _claim_open(digits: _Digits, i: int, steps: Any, left: Any, r: Any) -> None:
+def _claim_open(digits: _Digits, i: int, steps: Any, remainder: Any, r: Any) -> None:
     """Enter ``steps:r`` among the claims on digit ``i``; a mode that goes on into the next digit uses this one up."""
     claim, s = digits.claims[i], digits.extents[i]
     before = claim.total if isinstance(claim, _OpenClaim) else claim[1] - 1 if isinstance(claim, tuple) else claim
     total = (steps - 1) * r + before
-    runtime = next(x for x in (steps, left, r, s) if isinstance(x, RuntimeInt))
+    runtime = next(x for x in (steps, remainder, r, s) if isinstance(x, RuntimeInt))
     text = f"a mode of the right operand leaves the extent {format_tree(s)} of the left one before its end"
-    runtime.require((left == 1) | (steps * r >= s), text)
+    runtime.require((remainder == 1) | (steps * r >= s), text)
     runtime.require(total < s, _PAST.format(s=format_tree(s)))
     digits.claims[i] = _OpenClaim(total)
 

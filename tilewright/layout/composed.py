@@ -118,8 +118,8 @@ def lifted(layout: Any, operation: str, f: Callable[[Any], Any]) -> ComposedLayo
     """``f`` on the outer layout of a composed layout; anything else was meant to be a layout and is not."""
     if isinstance(layout, ComposedLayout):
         return layout.on_outer(f)
-    given = format_tree(layout) if isinstance(layout, tuple | list) else repr(layout)
-    raise LayoutError(f"{operation}: {given} is not a layout; make_layout(shape, stride=...) makes one")
+    shown = format_tree(layout) if isinstance(layout, tuple | list) else repr(layout)
+    raise LayoutError(f"{operation}: {shown} is not a layout; make_layout(shape, stride=...) makes one")
 
 
 class PartOfSwizzled(ComposedLayout):

@@ -20,13 +20,13 @@ def domain_distribute(shape: Any, count: Any) -> Layout:
     ((3,2):(1,15), 1:0)
     """
     flat = flatten_to_tuple(getattr(shape, "shape", shape))
-    left = product(count)
-    if not is_static(flat) or not is_static(left):
-        raise LayoutError(f"domain_distribute({format_tree(flat)}, {format_tree(left)}): needs static extents")
+    rest = product(count)
+    if not is_static(flat) or not is_static(rest):
+        raise LayoutError(f"domain_distribute({format_tree(flat)}, {format_tree(rest)}): needs static extents")
     shapes = []
     for extent in flat:
-        shapes.append(math.gcd(extent, left))
-        left //= shapes[-1]
+        shapes.append(math.gcd(extent, rest))
+        rest //= shapes[-1]
     return from_modes(*merged(tuple(shapes), compact(flat)))
 
 
@@ -43,8 +43,8 @@ def leading_dim(shape: Any, stride: Any) -> int | tuple[int, ...] | None:
         extent = extents[next(position)]
         return isinstance(d, int) and d == 1 and not (isinstance(extent, int) and extent == 1)
 
-    found = find_if(stride, unit)
-    return find(stride, 1) if found is None else found
+    mode = find_if(stride, unit)
+    return find(stride, 1) if mode is None else mode
 
 
 def is_major(mode: int | tuple[int, ...], stride: Any) -> bool:

@@ -113,9 +113,9 @@ def exact_quotient(a: IntLike, b: IntLike) -> IntLike | None:
         if b == 1:
             return a
     if isinstance(a, RuntimeInt):
-        found = 1 if a.is_same(b) else a.known_quotient(b)
-        if found is not None:
-            return found
+        quotient = 1 if a.is_same(b) else a.known_quotient(b)
+        if quotient is not None:
+            return quotient
     if isinstance(b, int) and divisor_of(a) % b == 0:
         return a // b
     return 0 if isinstance(a, int) and a == 0 else None

@@ -174,14 +174,14 @@ def _right_inverse(shapes: list[Any], strides: list[Any]) -> Layout:
     reached: Any = 1
     while True:
         if reached.__class__ is int:
-            found = by_stride.pop(reached, None)
+            following = by_stride.pop(reached, None)
         else:
-            found = next(((s, step) for d, s, step in runtime if same_int(d, reached)), None)
-        if found is None:
+            following = next(((s, step) for d, s, step in runtime if same_int(d, reached)), None)
+        if following is None:
             break
-        out_shapes.append(found[0])
-        out_strides.append(found[1])
-        reached = found[0] * reached
+        out_shapes.append(following[0])
+        out_strides.append(following[1])
+        reached = following[0] * reached
     # Nothing to coalesce: neighbours here would have been neighbours in the coalesced layout.
     return from_modes(out_shapes, out_strides) if out_shapes else Layout(1, 0)
 

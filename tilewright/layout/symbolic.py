@@ -72,8 +72,8 @@ class SymbolicInt(RuntimeInt):
 
     def _set(self, coefficient: Fraction, factors: tuple[_Unknown, ...]) -> None:
         self.coefficient, self.factors = coefficient, factors
-        known = coefficient * math.prod(f.divisor for f in factors)
-        self.divisibility = max(1, abs(known.numerator) // known.denominator if known.denominator == 1 else 1)
+        divisor = coefficient * math.prod(f.divisor for f in factors)
+        self.divisibility = max(1, abs(divisor.numerator) // divisor.denominator if divisor.denominator == 1 else 1)
 
     @staticmethod
     def _make(coefficient: Fraction, factors: tuple[_Unknown, ...]) -> IntLike:

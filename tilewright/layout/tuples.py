@@ -374,8 +374,8 @@ def find_if(
             return next((hit for hit in hits if hit is not None), None)
         return path if pred_fn(x, path) else None
 
-    found = walk(t, ())
-    return found[0] if found is not None and len(found) == 1 else found
+    indices = walk(t, ())
+    return indices[0] if indices is not None and len(indices) == 1 else indices
 
 
 def find(t: Any, x: IntLike, *, loc: Any = None, ip: Any = None) -> int | tuple[int, ...] | None:

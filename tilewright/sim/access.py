@@ -43,8 +43,8 @@ class VectorAccess:
 
     def decode(self, items: np.ndarray) -> np.ndarray:
         """Items ``[A]`` or ``[A, parts]`` as elements ``[A]`` or ``[A, n]``."""
-        found = items.view(np.uint8) != 0 if self.bool_ else items.view(self.dtype)
-        return found.reshape(-1) if self.scalar else found.reshape(-1, self.n)
+        elements = items.view(np.uint8) != 0 if self.bool_ else items.view(self.dtype)
+        return elements.reshape(-1) if self.scalar else elements.reshape(-1, self.n)
 
     def encode(self, elements: np.ndarray) -> np.ndarray:
         """Elements ``[A]`` or ``[A, n]`` as items ``[A]``, or ``[A, parts]`` when there are several."""
@@ -63,7 +63,7 @@ _accesses: dict[tuple[ScalarType, int, int, bool], VectorAccess] = {}
 def access_of(elem: ScalarType, count: int, align: int, scalar: bool) -> VectorAccess:
     """The access with these properties, made once."""
     key = (elem, count, align, scalar)
-    found = _accesses.get(key)
-    if found is None:
-        found = _accesses[key] = VectorAccess(elem, count, align, scalar)
-    return found
+    access = _accesses.get(key)
+    if access is None:
+        access = _accesses[key] = VectorAccess(elem, count, align, scalar)
+    return access

@@ -38,9 +38,9 @@ def async_copy(plain: Closure, op: Op, slots: list[int]) -> Closure:
         followed = group.events is not None and group.events.each_effect
         if group.mask is None and not followed and all(slots[p] is np.True_ or slots[p].all() for p in conditions):
             group.lanes.mask, group.lanes.op = None, op
-            found = gather_arranged(group, [slots[p] for p in sources], read, order)
-            if found is not None:
-                group.lanes.defer(AGENT, Arrivals(group, [slots[p] for p in targets], write, to, order, found))
+            copied = gather_arranged(group, [slots[p] for p in sources], read, order)
+            if copied is not None:
+                group.lanes.defer(AGENT, Arrivals(group, [slots[p] for p in targets], write, to, order, copied))
                 return
         plain(group, slots)
 
@@ -51,14 +51,14 @@ class Arrivals:
     """The moment at which the bytes of one call appear in shared memory."""
 
     def __init__(
-        self, group: Any, targets: list[Ptr], access: VectorAccess, kind: PtrType, order: Arrangement, found: Array
+        self, group: Any, targets: list[Ptr], access: VectorAccess, kind: PtrType, order: Arrangement, items: Array
     ) -> None:
         self.group, self.targets, self.access, self.kind = group, targets, access, kind
-        self.order, self.found = order, found
+        self.order, self.items = order, items
 
     def __call__(self) -> None:
-        if scatter_arranged(self.group, self.targets, self.access, self.order, self.found):
+        if scatter_arranged(self.group, self.targets, self.access, self.order, self.items):
             return
-        parts = by_pointer(self.found, self.access, len(self.targets))
+        parts = by_pointer(self.items, self.access, len(self.targets))
         for target, values in zip(self.targets, parts, strict=True):
             self.group.lanes.store(TypedPointer(target, self.kind.elem, self.kind.align), values)

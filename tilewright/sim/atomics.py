@@ -74,9 +74,9 @@ def _anywhere(buffer: AbsoluteMemory, group: Any, off: np.ndarray, update: Atomi
     """The same through absolute addresses, array by array."""
     old = np.zeros(off.shape, update.access.dtype)
     for real, shift, lanes in buffer.resolve(group, off, update.access, "atomic", mask):
-        found = atomic(real, group, off - shift, update, lanes)
-        if found is not None:
-            old[lanes] = found[lanes]
+        old_here = atomic(real, group, off - shift, update, lanes)
+        if old_here is not None:
+            old[lanes] = old_here[lanes]
     return old
 
 

@@ -96,14 +96,14 @@ class Barriers:
         self.arrived[complete] = self.expected[complete] = 0
 
     def _agree(self, keys: np.ndarray, counts: np.ndarray) -> None:
-        known = self.expected[keys]
+        expected = self.expected[keys]
         # Twice: against what earlier arrivals gave, then among these.
-        clash = (known != 0) & (known != counts)
+        clash = (expected != 0) & (expected != counts)
         self.expected[keys] = counts
         clash |= self.expected[keys] != counts
         if clash.any():
             k = int(np.argmax(clash))
-            other = int(known[k]) or int(self.expected[keys[k]])
+            other = int(expected[k]) or int(self.expected[keys[k]])
             raise Fault(
                 f"barrier {int(keys[k]) % NAMED} of one block is used with {int(counts[k])} threads here "
                 f"and {other} threads elsewhere",
@@ -143,9 +143,9 @@ class BarrierWait:
 
     def meetings(self, warps: int) -> np.ndarray:
         """A number for each of the group's ``warps``, which those have in common that meet."""
-        found = np.zeros(warps, np.int64)
-        found[self.rows] = self.target * self.barriers.completed.size + self.keys
-        return found
+        numbers = np.zeros(warps, np.int64)
+        numbers[self.rows] = self.target * self.barriers.completed.size + self.keys
+        return numbers
 
     def describe(self, row: int) -> str:
         key = int(self.keys[row])
@@ -168,8 +168,8 @@ class ConditionWait:
         self.rows = rows
 
     def ready(self) -> np.ndarray:
-        found = np.asarray(self.condition())
-        return np.broadcast_to(found, self.rows.shape) if found.ndim == 0 else found[self.rows]
+        holds = np.asarray(self.condition())
+        return np.broadcast_to(holds, self.rows.shape) if holds.ndim == 0 else holds[self.rows]
 
     def take(self, rows: np.ndarray) -> ConditionWait:
         return ConditionWait(self.condition, self.reason, self.op, self.rows[rows], self.whom, self.fix)
@@ -185,13 +185,13 @@ class ConditionWait:
 def _meeting(group: Any, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """What a barrier of a group's blocks needs to know, found once: the blocks' keys, the threads of each block, the
     number of its block for each warp, and the rows of the warps."""
-    found = group.registers.get(("barrier", number))
-    if found is None:
+    meeting = group.registers.get(("barrier", number))
+    if meeting is None:
         blocks, counts = group.blocks
         block_of = np.repeat(np.arange(blocks.size), counts)
-        found = blocks * NAMED + number, counts * WARP, block_of, np.arange(group.warps.size)
-        group.registers["barrier", number] = found
-    return found
+        meeting = blocks * NAMED + number, counts * WARP, block_of, np.arange(group.warps.size)
+        group.registers["barrier", number] = meeting
+    return meeting
 
 
 def _rank(keys: np.ndarray) -> np.ndarray:

@@ -35,12 +35,12 @@ def _put_results(op: Op, results: list[int]) -> Any:
     """``f(slots, found)`` that puts what a call gave into the registers of its results."""
     pointers = {k for k, r in enumerate(op.results) if isinstance(r.type, PtrType)}
 
-    def plain(slots: list[Any], found: Any) -> None:
-        for r, v in zip(results, found, strict=True):
+    def plain(slots: list[Any], values: Any) -> None:
+        for r, v in zip(results, values, strict=True):
             slots[r] = v
 
-    def with_pointers(slots: list[Any], found: Any) -> None:
-        for k, (r, v) in enumerate(zip(results, found, strict=True)):
+    def with_pointers(slots: list[Any], values: Any) -> None:
+        for k, (r, v) in enumerate(zip(results, values, strict=True)):
             slots[r] = v.pointer if k in pointers else v
 
     return with_pointers if pointers else plain

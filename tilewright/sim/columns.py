@@ -69,12 +69,12 @@ class Columns:
 
     def array(self) -> Array:
         """``[L, n]``."""
-        found = self._array
-        if found is None:
-            found = self._array = np.empty(self.shape, self.dtype)
+        whole = self._array
+        if whole is None:
+            whole = self._array = np.empty(self.shape, self.dtype)
             for start, piece in zip(self.starts, self.pieces, strict=True):
-                found[:, start : start + piece.shape[1]] = piece
-        return found
+                whole[:, start : start + piece.shape[1]] = piece
+        return whole
 
 
 # -- where they are used -----------------------------------------------------------------------------------------------
@@ -133,8 +133,8 @@ def _from_fragment(f: int, d: int, keeps: bool) -> Closure:
     """The vector of all registers of a fragment."""
 
     def run(group: Any, slots: list[Any]) -> None:
-        found = slots[f]
-        slots[d] = found.array() if type(found) is Columns and not keeps else found
+        fragment = slots[f]
+        slots[d] = fragment.array() if type(fragment) is Columns and not keeps else fragment
 
     return run
 

@@ -72,9 +72,9 @@ class WaitGraph:
             following = [w for w in following if self.standing[w][0].wait is not None]
             if not following:
                 return ""
-            known = [w for w in following if w in seen]
-            if known:
-                first = max(known, key=lambda w: seen[w])
+            repeated = [w for w in following if w in seen]
+            if repeated:
+                first = max(repeated, key=lambda w: seen[w])
                 return self._chain([*path[seen[first] :], first], "which closes the cycle")
             seen[following[0]] = len(path)
             path.append(following[0])
@@ -92,8 +92,8 @@ def cycle_text(launch: Launch, group: Group) -> str:
     """The text of the first chain of waits that is known to the end, beginning with the warps of ``group``."""
     waits = WaitGraph(launch, group.wave)
     order = sorted(waits.standing, key=lambda w: (w not in set(np.asarray(group.warps).tolist()), w))
-    found = (waits.report(warp) for warp in order if waits.standing[warp][0].wait is not None)
-    return next((text for text in found if text), "") or _arrivals(launch, group)
+    reports = (waits.report(warp) for warp in order if waits.standing[warp][0].wait is not None)
+    return next((text for text in reports if text), "") or _arrivals(launch, group)
 
 
 def _arrivals(launch: Launch, group: Group) -> str:
@@ -105,5 +105,5 @@ def _arrivals(launch: Launch, group: Group) -> str:
     lines = [
         source_line(op) for op in calls if any(o.release and o.through == "mbarrier" for o in op.attrs["atom"].orders)
     ]
-    found = "\n    ".join(dict.fromkeys(lines))
-    return f"this kernel arrives at mbarriers\n    {found}" if found else "this kernel never arrives at an mbarrier"
+    listing = "\n    ".join(dict.fromkeys(lines))
+    return f"this kernel arrives at mbarriers\n    {listing}" if listing else "this kernel never arrives at an mbarrier"

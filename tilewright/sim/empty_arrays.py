@@ -65,8 +65,8 @@ def any_marked() -> bool:
 def marked_array_at(address: int) -> EmptyArray | None:
     """The array that holds the byte at ``address``, if it was marked."""
     at = bisect.bisect_right(_starts, address) - 1
-    found = _made[_starts[at]] if at >= 0 else None
-    return found if found is not None and address < found.high else None
+    candidate = _made[_starts[at]] if at >= 0 else None
+    return candidate if candidate is not None and address < candidate.high else None
 
 
 def mark(low: int, size: int, function: str, floating: bool = False, up: int = 1) -> None:
@@ -176,10 +176,10 @@ def _replace(owner: Any, name: str, after: Callable[[Any], None]) -> None:
 
     @functools.wraps(original)
     def make(*args: Any, **kwargs: Any) -> Any:
-        found = original(*args, **kwargs)
+        array = original(*args, **kwargs)
         if _depth and kwargs.get("out") is None:
-            after(found)
-        return found
+            after(array)
+        return array
 
     def undo() -> None:
         if own:
@@ -238,8 +238,8 @@ class UninitialisedBytes:
         last = self.words.size - 1
         if last < 0:
             return np.zeros(index.shape, bool)
-        found: Array = (self.words[np.minimum(index, last)] == self.pattern[index & 1]) & (index <= last)
-        if self.granule == 8 and found.any():
+        untouched: Array = (self.words[np.minimum(index, last)] == self.pattern[index & 1]) & (index <= last)
+        if self.granule == 8 and untouched.any():
             other = index ^ 1
-            found &= (self.words[np.minimum(other, last)] == self.pattern[other & 1]) | (other > last)
-        return found
+            untouched &= (self.words[np.minimum(other, last)] == self.pattern[other & 1]) | (other > last)
+        return untouched

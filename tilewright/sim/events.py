@@ -319,6 +319,6 @@ def observing(factory: Factory) -> Iterator[None]:
 
 def events(name: str, config: LaunchConfig, more: list[Observer]) -> Events | None:
     """The events of a launch that begins; None without observers."""
-    found = [factory(name, config) for factory in _factories]
-    observers = [o for o in found if o is not None] + more
+    candidates = [factory(name, config) for factory in _factories]
+    observers = [o for o in candidates if o is not None] + more
     return Events(observers) if observers else None

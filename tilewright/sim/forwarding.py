@@ -53,50 +53,50 @@ def forward(nodes: list[BasicBlock], function: Function, slot: Slot) -> None:
     readers = Counter(value for op in function.walk() for value in op.operands)
     aliases: dict[Value, Value] = {}
     sources: set[Value] = set()
-    found = _uses(nodes, function)
-    fragments = [Fragment(value, uses, slot, readers, aliases, sources) for value, uses in found.items()]
+    uses_of = _uses(nodes, function)
+    fragments = [Fragment(value, uses, slot, readers, aliases, sources) for value, uses in uses_of.items()]
     for fragment in fragments:
         fragment.forward_loads()
-    left = [fragment for fragment in fragments if not fragment.drop()]
-    for fragment in left:
+    remaining = [fragment for fragment in fragments if not fragment.drop()]
+    for fragment in remaining:
         fragment.view_loads()
         fragment.make_at_first_use()
-    use_columns(left, readers, slot)
+    use_columns(remaining, readers, slot)
     _shorten_predicates(nodes, function, slot, aliases)
 
 
 def _shorten_predicates(nodes: list[BasicBlock], function: Function, slot: Slot, aliases: dict[Value, Value]) -> None:
     """Let comparisons whose results are predicates of copies give one True, where they hold in all lanes: a copy then
     has no mask to look at."""
-    wanted = set()
+    predicates = set()
     for op in function.walk():
         if op.opcode == "call" and op.attrs.get("predicated"):
             for value in split_operands(op, op.operands)[2]:
-                wanted.add(stored_under(aliases, value))
+                predicates.add(stored_under(aliases, value))
     for node in nodes:
         assert isinstance(node.steps, list)
         for at, op in enumerate(node.ops):
-            if op.opcode in TABLE and op.result in wanted:
+            if op.opcode in TABLE and op.result in predicates:
                 node.steps[at] = _one_if_true(node.steps[at], slot(op.result))
 
 
 def _uses(nodes: list[BasicBlock], function: Function) -> dict[Value, list[Use]]:
     """The uses of each fragment, but of those that instructions work on at some later time (or do not say when)."""
-    found: dict[Value, list[Use]] = {}
+    uses_of: dict[Value, list[Use]] = {}
     for node in nodes:
         own = [*enumerate(node.ops), *([(-1, node.op)] if node.op is not None else [])]
         for at, op in own:
             if op.opcode == "frag.alloc":
-                found.setdefault(op.result, []).append(Use(node, at, op))
+                uses_of.setdefault(op.result, []).append(Use(node, at, op))
             for value in dict.fromkeys(op.operands):
                 if isinstance(value.type, FragType):
-                    found.setdefault(value, []).append(Use(node, at, op))
+                    uses_of.setdefault(value, []).append(Use(node, at, op))
     for op in function.walk():
         atom = op.attrs["atom"] if op.opcode == "call" else None
         if atom is not None and (atom.in_flight or atom.agents or not atom.accesses):
             for value in op.operands:
-                found.pop(value, None)
-    return {value: uses for value, uses in found.items() if uses[0].op.opcode == "frag.alloc"}
+                uses_of.pop(value, None)
+    return {value: uses for value, uses in uses_of.items() if uses[0].op.opcode == "frag.alloc"}
 
 
 def stored_under(aliases: dict[Value, Value], value: Value) -> Value:
@@ -147,37 +147,37 @@ class Fragment:
     # -- loads of what was stored --------------------------------------------------------------------------------------
 
     def forward_loads(self) -> None:
-        known: dict[int, Stored] = {}
+        contents: dict[int, Stored] = {}
         node = None
         for use in self.uses:
             if use.node is not node:
                 node = use.node
-                known = {}
+                contents = {}
             if _is_static(use.op, "frag.store"):
-                self._note(use.op, known)
+                self._note(use.op, contents)
             elif _is_static(use.op, "frag.load"):
-                self._replace(use, known)
+                self._replace(use, contents)
             else:
                 for register in _written(use.op, self.value):
-                    known.pop(register, None)
+                    contents.pop(register, None)
 
-    def _note(self, op: Op, known: dict[int, Stored]) -> None:
+    def _note(self, op: Op, contents: dict[int, Stored]) -> None:
         value = op.operands[1]
         vector = isinstance(value.type, VecType)
         for column, register in enumerate(op.attrs["offsets"]):
             if element_of(value.type) == self.elem:
-                known[register] = Stored(value, column if vector else None)
+                contents[register] = Stored(value, column if vector else None)
             else:
-                known.pop(register, None)
+                contents.pop(register, None)
 
-    def _replace(self, use: Use, known: dict[int, Stored]) -> None:
-        found = [known.get(register) for register in use.op.attrs["offsets"]]
-        first, result = found[0], use.op.result
+    def _replace(self, use: Use, contents: dict[int, Stored]) -> None:
+        sources = [contents.get(register) for register in use.op.attrs["offsets"]]
+        first, result = sources[0], use.op.result
         if first is None or element_of(result.type) != self.elem:
             return
         if isinstance(result.type, VecType):
             kind = first.value.type
-            if not isinstance(kind, VecType) or found != [Stored(first.value, c) for c in range(kind.n)]:
+            if not isinstance(kind, VecType) or sources != [Stored(first.value, c) for c in range(kind.n)]:
                 return
         if isinstance(result.type, VecType) or first.column is None:
             step = _same(self.slot(first.value), self.slot(result))
@@ -247,9 +247,9 @@ class Fragment:
 
     def _predicates(self) -> list[Value]:
         """Those of the first use, each once, by what this stretch has stored them under."""
-        found = [value for value in split_operands(self.first.op, self.first.op.operands)[2] if value is not None]
+        predicates = [value for value in split_operands(self.first.op, self.first.op.operands)[2] if value is not None]
         here = {result for op in self.definition.node.ops for result in op.results}
-        return list(dict.fromkeys(stored_under(self.aliases, v) if v in here else v for v in found))
+        return list(dict.fromkeys(stored_under(self.aliases, v) if v in here else v for v in predicates))
 
     def _only_here(self, value: Value) -> list[int] | None:
         """The operands (slots) of the op that computes ``value`` again for the first store alone; None if there is no

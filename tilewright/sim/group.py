@@ -121,33 +121,33 @@ class Group:
 
     def sreg(self, name: str) -> Any:
         """A special register; it is computed once for the group, unless its value changes."""
-        found = self.registers.get(name)
-        if found is None:
+        register = self.registers.get(name)
+        if register is None:
             if name == "clock":
                 return np.int32(self.wave.tick())
             if name in OF_LAUNCH:
                 return np.int32(OF_LAUNCH[name](self.wave.launch))
-            found = self.registers[name] = self.wave.geometry.register(name, self.warps, self.wave.coords)
-        return found
+            register = self.registers[name] = self.wave.geometry.register(name, self.warps, self.wave.coords)
+        return register
 
     def in_bytes(self, index: np.ndarray, size: int) -> Offsets:
         """``index [L]`` elements of ``size`` bytes as offsets. The last few are remembered: pointers to several tensors
         are often moved by one index, and then share the properties of their offsets."""
-        found = self.moves.get((id(index), size))
-        if found is None:
+        remembered = self.moves.get((id(index), size))
+        if remembered is None:
             if len(self.moves) >= MOVES:
                 del self.moves[next(iter(self.moves))]
-            found = self.moves[id(index), size] = index, Offsets(np.multiply(index, size, dtype=np.int64))
-        return found[1]
+            remembered = self.moves[id(index), size] = index, Offsets(np.multiply(index, size, dtype=np.int64))
+        return remembered[1]
 
     @property
     def blocks(self) -> tuple[np.ndarray, np.ndarray]:
         """The blocks of its warps, and the number of warps of each; computed once."""
-        found = self.registers.get("blocks")
-        if found is None:
-            found = np.unique(self.warps // self.wave.geometry.warps, return_counts=True)
-            self.registers["blocks"] = found
-        return found
+        blocks = self.registers.get("blocks")
+        if blocks is None:
+            blocks = np.unique(self.warps // self.wave.geometry.warps, return_counts=True)
+            self.registers["blocks"] = blocks
+        return blocks
 
     def existing(self) -> np.ndarray | None:
         return self.wave.geometry.existing(self.warps)

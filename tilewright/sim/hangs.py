@@ -80,11 +80,11 @@ def endless_loop_text(launch: Launch, group: Group) -> str:
 
 def waiting_ops(groups: list[Group]) -> tuple[Op | None, list[Op]]:
     """The ops at which these groups wait or spin: the first, and the others."""
-    found = [
+    ops_of_groups = [
         group.wait.op if group.wait is not None else group.spin.op if group.spin is not None else None
         for group in groups
     ]
-    ops = list(dict.fromkeys(op for op in found if op is not None))
+    ops = list(dict.fromkeys(op for op in ops_of_groups if op is not None))
     return (ops[0] if ops else None), ops[1:]
 
 
@@ -124,10 +124,10 @@ def _ranges(numbers: np.ndarray) -> str:
 
 
 def _runs(states: list[str]) -> list[tuple[int, int, str]]:
-    found: list[tuple[int, int, str]] = []
+    runs: list[tuple[int, int, str]] = []
     for i, state in enumerate(states):
-        if found and found[-1][2] == state:
-            found[-1] = (found[-1][0], i, state)
+        if runs and runs[-1][2] == state:
+            runs[-1] = (runs[-1][0], i, state)
         else:
-            found.append((i, i, state))
-    return found
+            runs.append((i, i, state))
+    return runs

@@ -40,9 +40,9 @@ class FragmentRows:
 
 def hold(group: Group, fragment: np.ndarray, rows: Any) -> list[FragmentRows]:
     """Take hold of ``fragment`` for the warps in these rows of the group."""
-    found = [FragmentRows(int(group.warps[row]), fragment, int(row) * WARP) for row in rows]
-    group.held = [held for held in group.held if not held.done] + found
-    return found
+    taken = [FragmentRows(int(group.warps[row]), fragment, int(row) * WARP) for row in rows]
+    group.held = [held for held in group.held if not held.done] + taken
+    return taken
 
 
 def move(parent: Group, child: Group, arrays: dict[int, Any]) -> None:

@@ -47,10 +47,10 @@ class GroupLanes:
         shape = (self.group.lanes_count, count)
         if both is not None and not both.any():
             return np.zeros(shape, access.dtype)
-        found = pointer.buf.fetch(self.group, pointer.pointer, access, both)
-        if found.ndim == 2:
-            return found
-        return np.broadcast_to(found, shape) if both is None else np.where(both[:, None], found, access.dtype.type(0))
+        items = pointer.buf.fetch(self.group, pointer.pointer, access, both)
+        if items.ndim == 2:
+            return items
+        return np.broadcast_to(items, shape) if both is None else np.where(both[:, None], items, access.dtype.type(0))
 
     def load_each(
         self, pointers: Sequence[TypedPointer], count: int, mask: np.ndarray | None = None
@@ -125,20 +125,20 @@ class GroupLanes:
 
     def shared_bytes(self, place: int, size: int, writes: bool) -> np.ndarray:
         group, shared = self.group, self.group.wave.shared
-        found = shared.stretch(int(place), size)
+        stretch = shared.stretch(int(place), size)
         if group.events is not None:
             start = (int(place) >> 32) * shared.stride + (int(place) & 0xFFFFFFFF)
             group.events.stretch(group, "shared", start, (size,), (1,), writes)
-        return found
+        return stretch
 
     def addresses(self, pointer: TypedPointer) -> np.ndarray:
         return self.spread(np.asarray(pointer.off, np.int64) + pointer.buf.base)
 
     def global_bytes(self, address: int, shape: Sequence[int], strides: Sequence[int], writes: bool) -> np.ndarray:
-        found = self.group.wave.launch.space.view(address, shape, strides, writes)
+        view = self.group.wave.launch.space.view(address, shape, strides, writes)
         if self.group.events is not None:
             self.group.events.stretch(self.group, "global", address, tuple(shape), tuple(strides), writes)
-        return found
+        return view
 
     # -- values and places ---------------------------------------------------------------------------------------------
 

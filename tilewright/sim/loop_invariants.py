@@ -21,15 +21,15 @@ LOOPS = ("for", "while")
 
 def invariant_ops(function: Function) -> set[int]:
     """The ids of such ops. Divisions are left out: they look at the active lanes."""
-    found: set[int] = set()
+    invariant: set[int] = set()
     for loop in function.walk():
         if loop.opcode in LOOPS:
             inside = set(_values(loop))
             for op in loop.walk():
                 if _computes_scalars(op) and inside.isdisjoint(op.operands):
-                    found.add(id(op))
+                    invariant.add(id(op))
                     inside.discard(op.result)
-    return found
+    return invariant
 
 
 def _values(loop: Op) -> Iterator[Value]:
@@ -52,9 +52,9 @@ def kept(plain: Closure, operands: list[int], result: int, memo: int) -> Closure
     time; a group that parts or merges has none."""
 
     def run(group: Any, slots: list[Any]) -> None:
-        known, values = slots[memo], [slots[o] for o in operands]
-        if known is not None and all(map(is_, known[0], values)):
-            slots[result] = known[1]
+        remembered, values = slots[memo], [slots[o] for o in operands]
+        if remembered is not None and all(map(is_, remembered[0], values)):
+            slots[result] = remembered[1]
             return
         plain(group, slots)
         slots[memo] = values, slots[result]

@@ -338,18 +338,18 @@ def _split_resting(group: Any, slots: list[Any], around: list[EnclosingRegion], 
     """The spinning warps at ``head``, then those that rest, each where the region that they rest in lets them go on."""
     busy = group.mask.reshape(-1, WARP).any(1)
     parts = [SplitSide(np.flatnonzero(busy), head.pc)]
-    left = ~busy
+    unplaced = ~busy
     for region in around:
-        if not left.any():
+        if not unplaced.any():
             break
         if region.taken is not None and slots[region.taken] is None:
             continue  # a branch that the whole group took: no warp waits at its end
         whole = slots[region.saved]
-        inside = left if whole is None else left & whole.reshape(-1, WARP).any(1)
+        inside = unplaced if whole is None else unplaced & whole.reshape(-1, WARP).any(1)
         if inside.any():
             rows = np.flatnonzero(inside)
             mask = None if whole is None else whole[np.repeat(inside, WARP)]
             parts.append(SplitSide(rows, region.exit.pc, mask, region.taken is None))
-            left = left & ~inside
-    parts[0].rows = np.flatnonzero(busy | left)  # lanes that do not exist rest in no region; they stay here
+            unplaced = unplaced & ~inside
+    parts[0].rows = np.flatnonzero(busy | unplaced)  # lanes that do not exist rest in no region; they stay here
     return parts

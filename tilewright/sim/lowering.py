@@ -94,10 +94,10 @@ class Lowering:
             if key not in self.constants:
                 self.constants[key] = self.fresh(kind_of(value.type), constant_value(value))
             return self.constants[key]
-        found = self.slots.get(value)
-        if found is None:
-            found = self.slots[value] = self.fresh(kind_of(value.type))
-        return found
+        slot = self.slots.get(value)
+        if slot is None:
+            slot = self.slots[value] = self.fresh(kind_of(value.type))
+        return slot
 
     def slots_of(self, values: Sequence[Value]) -> list[int]:
         return [self.slot(v) for v in values]
@@ -201,11 +201,11 @@ class Lowering:
 
     def blocks(self, block: Block) -> bool:
         """Whether there is a blocking instruction anywhere in ``block``."""
-        found = self.blocking.get(id(block))  # asked at each level of nesting: remembered, as walking is quadratic
-        if found is None:
-            found = any(op.opcode == "call" and op.attrs["atom"].blocking for op in block.walk())
-            self.blocking[id(block)] = found
-        return found
+        blocks = self.blocking.get(id(block))  # asked at each level of nesting: remembered, as walking is quadratic
+        if blocks is None:
+            blocks = any(op.opcode == "call" and op.attrs["atom"].blocking for op in block.walk())
+            self.blocking[id(block)] = blocks
+        return blocks
 
 
 def constant_value(constant: Constant) -> Any:

@@ -166,8 +166,8 @@ def _indices(op: Op, role: str, n: int) -> Array:
     atom = op.attrs["atom"]
     m, columns, k = atom.shape_mnk
     layout, rows = (atom.layout_a, m) if role == "a" else (atom.layout_b, columns)
-    found: Array = operand_index(atom, layout, rows, k, op.attrs[f"{role}_layout"], op.attrs[f"{role}_offset"], n)[0]
-    return found
+    index: Array = operand_index(atom, layout, rows, k, op.attrs[f"{role}_layout"], op.attrs[f"{role}_offset"], n)[0]
+    return index
 
 
 def _arranged(index: dict[Any, Array], loads: list[Op], kind: FragType, by_k: bool) -> OperandForm | None:
@@ -176,13 +176,13 @@ def _arranged(index: dict[Any, Array], loads: list[Op], kind: FragType, by_k: bo
     place = np.full(WARP * n, -1)
     matrices, starts, at = {}, {}, 0
     for call, registers in index.items():
-        known = registers.tobytes()
-        if known not in starts:
+        content = registers.tobytes()
+        if content not in starts:
             if (place[registers] >= 0).any():
                 return None
             place[(registers.T if by_k else registers).reshape(-1)] = np.arange(at, at + registers.size)
-            starts[known], at = at, at + registers.size
-        matrices[call] = Matrix(starts[known], registers.shape[0], registers.shape[1], by_k)
+            starts[content], at = at, at + registers.size
+        matrices[call] = Matrix(starts[content], registers.shape[0], registers.shape[1], by_k)
     place[place < 0] = np.arange(at, WARP * n)
     rows = {}
     for op in loads:
@@ -226,14 +226,14 @@ def _load_matrices(op: Op, rows: Array, operands: list[int]) -> Closure:
         lanes, fragment = group.lanes, slots[f]
         lanes.mask, lanes.op = group.mask, op
         items = fragment.reshape(lanes.warps, -1).view(access.item)
-        given = [slots[p] for p in pointers]
+        addresses = [slots[p] for p in pointers]
         if lanes.mask is None and busy == WARP:
-            found = gather_arranged(group, given, access, arrangement)
-            if found is not None:
-                items[:, where] = found
+            items_read = gather_arranged(group, addresses, access, arrangement)
+            if items_read is not None:
+                items[:, where] = items_read
                 return
         mask, active = atom.busy_mask(lanes), active_warps(lanes, atom)
-        typed = [TypedPointer(pointer, *kind) for pointer, kind in zip(given, kinds, strict=True)]
+        typed = [TypedPointer(pointer, *kind) for pointer, kind in zip(addresses, kinds, strict=True)]
         for one, to in zip(lanes.load_each(typed, access.n, mask), rows, strict=True):
             cells = np.ascontiguousarray(one).view(access.item).reshape(lanes.warps, WARP)[:, :busy]
             if active is None:

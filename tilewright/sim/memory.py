@@ -121,8 +121,8 @@ class Buffer:
     def load(self, group: Any, off: Any, access: VectorAccess, mask: Mask) -> Any:
         if type(off) is int:
             place = self._one(group, off, access, "load", mask)
-            found = self.bytes[place : place + access.nbytes]
-            elements = found != 0 if access.bool_ else found.view(access.dtype)
+            stored = self.bytes[place : place + access.nbytes]
+            elements = stored != 0 if access.bool_ else stored.view(access.dtype)
             return elements[0] if access.scalar else elements.copy()
         if mask is None:
             return access.decode(self.views[access.shift][self._many(group, off, access, "load", None)])
@@ -259,10 +259,10 @@ class AddressSpace:
 
     def buffer(self, low: int, high: int, owner: Any = None) -> GlobalBuffer:
         """The buffer of the bytes ``[low, high)``; the same one for the same bytes."""
-        for known in self.buffers:
-            same = known.base + known.low == low and known.base + known.high == high
-            if same and known.read_only == is_read_only(owner):
-                return known
+        for buffer in self.buffers:
+            same = buffer.base + buffer.low == low and buffer.base + buffer.high == high
+            if same and buffer.read_only == is_read_only(owner):
+                return buffer
         self.buffers.append(GlobalBuffer(low, high, self, owner))
         return self.buffers[-1]
 
@@ -289,8 +289,8 @@ class AddressSpace:
         if writes and buffer.read_only:
             buffer.refuse_writing("store")
         start = address - buffer.base
-        found: np.ndarray = np.lib.stride_tricks.as_strided(buffer.bytes[start : start + reach], shape, strides)
-        return found
+        view: np.ndarray = np.lib.stride_tricks.as_strided(buffer.bytes[start : start + reach], shape, strides)
+        return view
 
     def exposed(self) -> list[GlobalBuffer]:
         """The launch's arrays and those that :func:`expose` made known."""
@@ -373,14 +373,14 @@ class AbsoluteMemory:
         """``(buffer, its base, lanes)`` for every buffer that an active lane's address is in."""
         if type(off) is int:
             return [self._find(group, off, access, verb, mask)]
-        left = np.ones(off.shape, bool) if mask is None else mask.copy()
+        unresolved = np.ones(off.shape, bool) if mask is None else mask.copy()
         parts: list[tuple[Any, int, Any]] = []
-        while left.any():
-            buffer, shift, _ = self._find(group, int(off[int(np.argmax(left))]), access, verb, left)
-            inside = left & (off >= shift + buffer.low) & (off < shift + buffer.high)
+        while unresolved.any():
+            buffer, shift, _ = self._find(group, int(off[int(np.argmax(unresolved))]), access, verb, unresolved)
+            inside = unresolved & (off >= shift + buffer.low) & (off < shift + buffer.high)
             parts.append((buffer, shift, inside))
-            left &= ~inside
-        return parts or [(self.space.buffers[0], 0, left)]
+            unresolved &= ~inside
+        return parts or [(self.space.buffers[0], 0, unresolved)]
 
     def _find(self, group: Any, address: int, access: VectorAccess, verb: str, lanes: Any) -> tuple[Any, int, Any]:
         shared = group.wave.shared

@@ -193,8 +193,8 @@ def _frag_load(op: Op, operands: list[int], results: list[int]) -> Closure:
 
         def run_dynamic(group: Any, slots: list[Any]) -> None:
             chosen = _chosen(group, slots[i], offsets, n)
-            found = slots[f][:, chosen] if chosen.ndim == 1 else np.take_along_axis(slots[f], chosen, 1)
-            slots[d] = found[:, 0] if scalar else found
+            chosen_values = slots[f][:, chosen] if chosen.ndim == 1 else np.take_along_axis(slots[f], chosen, 1)
+            slots[d] = chosen_values[:, 0] if scalar else chosen_values
 
         return run_dynamic
     where = op.attrs["offsets"][0] if scalar else columns(op.attrs["offsets"])
@@ -202,8 +202,8 @@ def _frag_load(op: Op, operands: list[int], results: list[int]) -> Closure:
     gathers = isinstance(where, np.ndarray)
 
     def run(group: Any, slots: list[Any]) -> None:
-        found = slots[f][:, where]
-        slots[d] = found if gathers else found.copy()
+        chosen_values = slots[f][:, where]
+        slots[d] = chosen_values if gathers else chosen_values.copy()
 
     return run
 

@@ -142,15 +142,15 @@ def _read(fragment: Array | Columns, chosen: tuple[int, ...]) -> Array:
     return read_registers(fragment, chosen)
 
 
-def _write(fragment: Array | Columns, part: GroupedMove, found: Array) -> None:
+def _write(fragment: Array | Columns, part: GroupedMove, items: Array) -> None:
     """Put what a load has found into the registers."""
     if isinstance(fragment, Columns):
-        fragment.add(part.chosen[0], part.access.decode(found))
+        fragment.add(part.chosen[0], part.access.decode(items))
     elif part.where is None:
-        write_registers(fragment, part.chosen, part.access.decode(found), None)
+        write_registers(fragment, part.chosen, part.access.decode(items), None)
     else:
         item = part.access.item
-        fragment.view(item)[:, part.where] = found.view(item).reshape(-1, part.access.parts)
+        fragment.view(item)[:, part.where] = items.view(item).reshape(-1, part.access.parts)
 
 
 def _plan(
@@ -243,17 +243,17 @@ def _distances(group: Group, pointers: Sequence[Ptr], access: VectorAccess) -> t
     if group.events is not None and group.events.quick is None:
         return None
     low, high, bits = root.range
-    found = []
+    distances = []
     for pointer in pointers:
         if pointer.root is not root or pointer.buf is not buf:
             return None
         bits |= pointer.add
-        found.append(pointer.add - start)
-    first = start + min(found)
+        distances.append(pointer.add - start)
+    first = start + min(distances)
     if bits & (access.width - 1) or first < 0 or low < 0:
         return None
-    inside = low + first >= buf.low and high + start + max(found) <= buf.high - access.nbytes
-    return tuple(found) if inside else None
+    inside = low + first >= buf.low and high + start + max(distances) <= buf.high - access.nbytes
+    return tuple(distances) if inside else None
 
 
 def _arranged(
@@ -352,7 +352,7 @@ def _access(
     if store:
         handle.buf.put(group, handle.pointer, read_registers(fragment, chosen), access, mask)
         return
-    found = handle.buf.fetch(group, handle.pointer, access, mask)
-    if found.ndim == 1:  # all lanes load from one place
-        found = np.broadcast_to(found, (group.lanes_count, len(chosen)))
-    write_registers(fragment, chosen, found, mask)
+    values = handle.buf.fetch(group, handle.pointer, access, mask)
+    if values.ndim == 1:  # all lanes load from one place
+        values = np.broadcast_to(values, (group.lanes_count, len(chosen)))
+    write_registers(fragment, chosen, values, mask)

@@ -78,29 +78,29 @@ class Offsets:
     @property
     def range(self) -> tuple[int, int, int]:
         """(low, high, bits)."""
-        found = self._range
-        if found is None:
+        range_ = self._range
+        if range_ is None:
             array = self.array
             low, high = int(np.minimum.reduce(array)), int(np.maximum.reduce(array))
-            found = self._range = low, high, int(np.bitwise_or.reduce(array))
-        return found
+            range_ = self._range = low, high, int(np.bitwise_or.reduce(array))
+        return range_
 
     @property
     def by_warp(self) -> tuple[Array, Array]:
         """The least and the greatest offset of each warp."""
-        found = self._by_warp
-        if found is None:
+        bounds = self._by_warp
+        if bounds is None:
             lanes = self.array.reshape(-1, WARP)
-            found = self._by_warp = np.minimum.reduce(lanes, axis=1), np.maximum.reduce(lanes, axis=1)
-        return found
+            bounds = self._by_warp = np.minimum.reduce(lanes, axis=1), np.maximum.reduce(lanes, axis=1)
+        return bounds
 
     def arranged(self, access: VectorAccess, base: Any, moves: tuple[int, ...], order: Any) -> Array:
         """``[warps, n]``: the items at these offsets plus each of ``moves``, in the ``order`` of
         :class:`.moves.Arrangement`."""
         key = access.shift, moves, id(order)
-        known = self._arranged.get(key)
-        if known is not None and (known[0] is base or type(base) is type(known[0]) is int):
-            return known[1]
+        remembered = self._arranged.get(key)
+        if remembered is not None and (remembered[0] is base or type(base) is type(remembered[0]) is int):
+            return remembered[1]
         far = np.array(moves) >> access.shift
         # In the order in which it is read: an array that is taken by columns would be copied at each access.
         index = np.ascontiguousarray(self.items(access, base).reshape(-1, WARP)[:, order.lane] + far[order.pointer])
@@ -119,10 +119,10 @@ class Offsets:
 
     def plus(self, move: Array) -> Offsets:
         """These offsets plus ``move [L]``: one object for one array, by which pointers to several tensors are moved."""
-        known = self._moved
-        if known is None or known[0] is not move:
-            known = self._moved = move, Offsets(self.array + move)
-        return known[1]
+        moved = self._moved
+        if moved is None or moved[0] is not move:
+            moved = self._moved = move, Offsets(self.array + move)
+        return moved[1]
 
     def rows(self, nbytes: int) -> WarpRows | None:
         """The offsets as rows of warps, if accesses of ``nbytes`` there are such; none of them is negative."""
@@ -153,9 +153,9 @@ class Offsets:
         """``[L]`` or ``[L, parts]``: the items of the access's width at these offsets, plus ``base`` where that differs
         between lanes (an int is left to the caller)."""
         key = access.shift, access.parts
-        known = self._items.get(key)
-        if known is not None and (known[0] is base or type(base) is type(known[0]) is int):
-            return known[1]
+        remembered = self._items.get(key)
+        if remembered is not None and (remembered[0] is base or type(base) is type(remembered[0]) is int):
+            return remembered[1]
         index = self.array if type(base) is int else self.array + base
         if access.shift:
             index = index >> access.shift

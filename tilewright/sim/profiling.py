@@ -103,12 +103,12 @@ class WavefrontCounter:
         pattern = offsets - (low & -128) if low >= 0 else offsets
         key = (width, pattern.tobytes())
         seen = self.seen if pattern.nbytes > SMALL else _request_counts
-        found = seen.get(key)
-        if found is None:
+        counts = seen.get(key)
+        if counts is None:
             if len(seen) >= KEPT:
                 seen.clear()
-            found = seen[key] = wavefronts(pattern, width)
-        return found
+            counts = seen[key] = wavefronts(pattern, width)
+        return counts
 
     def of(self, group: Group, off: np.ndarray, access: Any, mask: Any) -> tuple[int, int]:
         """The wavefronts of one access by the active lanes of a group, at their offsets ``off``."""
@@ -135,12 +135,12 @@ class WavefrontCounter:
         if mask is not None or pointer.add % 4 or access.parts * access.width < 4:
             off = pointer.off if mask is None else pointer.off[mask]
             return self.of(group, off, access, mask)
-        known: dict[Any, tuple[int, int]] = pointer.root.costs
+        costs: dict[Any, tuple[int, int]] = pointer.root.costs
         key = access.width, access.parts
-        found = known.get(key)
-        if found is None:
-            found = known[key] = self.of(group, pointer.root.array, access, None)
-        return found
+        cost = costs.get(key)
+        if cost is None:
+            cost = costs[key] = self.of(group, pointer.root.array, access, None)
+        return cost
 
 
 def _repeated(lanes: np.ndarray, group: Group) -> tuple[np.ndarray, int]:
@@ -276,10 +276,10 @@ class LaunchProfiler(Observer):
     def _of(self, verb: str, buffer: Any, group: Group) -> AccessCounts:
         op = group.lanes.op
         key = id(op), verb, buffer.word
-        found = self.tally.get(key)
-        if found is None:
-            found = self.tally[key] = AccessCounts(verb, buffer.word, [(op, 1)])
-        return found
+        counts = self.tally.get(key)
+        if counts is None:
+            counts = self.tally[key] = AccessCounts(verb, buffer.word, [(op, 1)])
+        return counts
 
 
 class AccessCounts:

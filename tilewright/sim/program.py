@@ -134,14 +134,14 @@ class Program:
     @functools.cache  # noqa: B019 - a program lives as long as its kernel
     def live_at(self, pc: int) -> list[int]:
         """The registers that are read at or after node ``pc`` before they are set (constants excepted)."""
-        bits, found = self._live[pc], []
+        bits, live = self._live[pc], []
         while bits:
             low = bits & -bits
             slot = low.bit_length() - 1
             if self.template[slot] is None:
-                found.append(slot)
+                live.append(slot)
             bits ^= low
-        return found
+        return live
 
     @functools.cache  # noqa: B019 - as above
     def exact_at(self, pc: int) -> list[int]:

@@ -73,17 +73,17 @@ class LoopInputs:
 
     @staticmethod
     def _places(low: Lowering, loop: Op) -> list[tuple[PtrType, int, int]] | None:
-        found: list[tuple[PtrType, int, int]] = []
+        places: list[tuple[PtrType, int, int]] = []
         for op in loop.walk():
             if op.opcode == "store":
                 kind, stored = (v.type for v in op.operands)
                 assert isinstance(kind, PtrType)
-                found.append((kind, stored.n if isinstance(stored, VecType) else 1, low.slot(op.operands[0])))
+                places.append((kind, stored.n if isinstance(stored, VecType) else 1, low.slot(op.operands[0])))
             elif op.opcode == "frag.store" or any(isinstance(v.type, FragType) for v in op.operands):
                 return None
             elif op.opcode == "call" and not op.attrs["atom"].quiet:
                 return None
-        return found if len(found) <= PLACES else None
+        return places if len(places) <= PLACES else None
 
     @property
     def registers(self) -> list[int]:
@@ -115,19 +115,19 @@ def idle_turns(inputs: LoopInputs, group: Group, slots: list[Any], carried: list
     """0 while a loop makes progress, or still may; else its iterations since the last progress, which are too many."""
     wave = group.wave
     launch, key = wave.launch, (op, int(group.warps[0]))
-    sample, known = inputs.sample(group, slots, carried, changed), wave.turning.get(key)
-    if known is None or sample[0] != known.sample[0]:
+    sample, progress = inputs.sample(group, slots, carried, changed), wave.turning.get(key)
+    if progress is None or sample[0] != progress.sample[0]:
         launch.epoch += 1
         wave.turning[key] = LoopProgress(sample, group.spins, launch.epoch)
         return 0
     # Another group has got on since: it may be what this loop waits for, so the count begins again.
-    if known.epoch != launch.epoch:
-        known.own = known.all = group.spins
-        known.epoch = launch.epoch
-    elif sample[1] is None or sample[1] != known.sample[1]:
-        known.all = group.spins
-    known.sample = sample
-    waits, repeats, most = group.spins - known.own, group.spins - known.all, launch.options.idle_turns
+    if progress.epoch != launch.epoch:
+        progress.own = progress.all = group.spins
+        progress.epoch = launch.epoch
+    elif sample[1] is None or sample[1] != progress.sample[1]:
+        progress.all = group.spins
+    progress.sample = sample
+    waits, repeats, most = group.spins - progress.own, group.spins - progress.all, launch.options.idle_turns
     return waits if waits > most or repeats > max(1, most // REPEATS) else 0
 
 

@@ -93,7 +93,7 @@ class SimulatorOptions:
 def _from_environment() -> SimulatorOptions:
     """TILEWRIGHT_SIM_SEED, _SCHEDULE, _CHECKS (0 or 1), _LANES, _TURNS, _IDLE_TURNS, _CHECK (none, default, all),
     _SMS, _ARCH, _SIZES."""
-    found: dict[str, object] = {}
+    values: dict[str, object] = {}
     readers: dict[str, Callable[[str], object]] = {
         "seed": int,
         "schedule": str,
@@ -110,10 +110,10 @@ def _from_environment() -> SimulatorOptions:
         text = os.environ.get(f"TILEWRIGHT_SIM_{name.upper()}")
         if text:
             try:
-                found[name] = read(text)
+                values[name] = read(text)
             except ValueError as wrong:
                 raise ArgumentError(f"TILEWRIGHT_SIM_{name.upper()}={text!r}: {wrong}") from None
-    return replace(SimulatorOptions(), **found)  # type: ignore[arg-type]  # read by the type of each field
+    return replace(SimulatorOptions(), **values)  # type: ignore[arg-type]  # read by the type of each field
 
 
 def _switch(text: str) -> bool:
@@ -143,8 +143,8 @@ def current_options() -> SimulatorOptions:
 def _changed(**changes: object) -> SimulatorOptions:
     unknown = set(changes) - set(SimulatorOptions.__dataclass_fields__)
     if unknown:
-        known = ", ".join(SimulatorOptions.__dataclass_fields__)
-        raise ArgumentError(f"unknown simulator option {sorted(unknown)[0]!r}; the options are {known}")
+        names = ", ".join(SimulatorOptions.__dataclass_fields__)
+        raise ArgumentError(f"unknown simulator option {sorted(unknown)[0]!r}; the options are {names}")
     return replace(current_options(), **changes)  # type: ignore[arg-type]  # checked by the class
 
 

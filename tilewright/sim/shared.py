@@ -141,8 +141,8 @@ class SharedBuffer(Buffer):
                 f"in {self.high} bytes of dynamic shared memory",
                 fix=self.bounds_fix,
             )
-        found = self.views[4].take((off + base) >> 4, mode="clip")
-        return found[..., None].view(np.uint8)
+        units = self.views[4].take((off + base) >> 4, mode="clip")
+        return units[..., None].view(np.uint8)
 
     def stretch(self, place: int, size: int) -> np.ndarray:
         """The live bytes of one block from a place on."""

@@ -53,8 +53,8 @@ class Operand:
                 slots[self.fragment] = np.empty_like(fragment)  # no other register names it
             kept = fragment.reshape(-1, WARP * n)[warps, : rows.count * n]
             kept = kept.reshape(-1, n // self.each, rows.count, self.each)
-            found = kept[:, :, rows.row].transpose(0, 2, 1, 3).reshape(-1, WARP, n)
-            slots[self.fragment].reshape(-1, WARP, n)[warps] = found
+            registers = kept[:, :, rows.row].transpose(0, 2, 1, 3).reshape(-1, WARP, n)
+            slots[self.fragment].reshape(-1, WARP, n)[warps] = registers
 
 
 def states_by_warp(state: Any) -> list[tuple[Any, Any]]:
@@ -66,8 +66,8 @@ def states_by_warp(state: Any) -> list[tuple[Any, Any]]:
     if not isinstance(state, np.ndarray):
         return [] if state is None else [(state, None)]
     by_warp = state[::WARP]
-    found = {id(one): one for one in by_warp if one is not None and not isinstance(one, (bool, np.bool_))}
-    return [(one, np.flatnonzero([its is one for its in by_warp])) for one in found.values()]
+    distinct = {id(one): one for one in by_warp if one is not None and not isinstance(one, (bool, np.bool_))}
+    return [(one, np.flatnonzero([its is one for its in by_warp])) for one in distinct.values()]
 
 
 class SharedLoads:
@@ -98,8 +98,8 @@ class SharedLoads:
             return None
         if not self.aligned or (bits | add) & (self.operand.access.width - 1):
             return None
-        state, found = slots[self.operand.state], root.shared
-        return found if state is EMPTY or state is found else None
+        state, rows = slots[self.operand.state], root.shared
+        return rows if state is EMPTY or state is rows else None
 
     def load(self, group: Any, slots: list[Any], rows: SharedRows) -> None:
         pointer, access = slots[self.base], self.operand.access
@@ -111,14 +111,14 @@ class SharedLoads:
         base = pointer.buf._base(group)
         index = pointer.root.arranged(access, base, self.moves, order)
         start = pointer.add + self.least + (base if type(base) is int else 0)
-        found = pointer.buf.views[access.shift][start >> access.shift :].take(index)
-        warps = len(found)
+        items = pointer.buf.views[access.shift][start >> access.shift :].take(index)
+        warps = len(items)
         parts = slots[self.operand.fragment].reshape(warps, -1).view(access.item)
         if isinstance(self.pieces, slice):
-            parts[:, self.pieces.start * rows.count : self.pieces.stop * rows.count] = found
+            parts[:, self.pieces.start * rows.count : self.pieces.stop * rows.count] = items
         else:
             where = self.pieces[:, None] * rows.count + np.arange(rows.count)
-            parts[:, where.reshape(-1)] = found
+            parts[:, where.reshape(-1)] = items
         slots[self.operand.state] = rows
 
 
@@ -135,19 +135,19 @@ def shared_load(
     everything, before = sum(published, ()), sum(map(len, published[:number]))
 
     def run(group: Any, slots: list[Any]) -> None:
-        known = slots[state] if number else loads.rows(group, slots)
-        if type(known) is SharedRows and not (group.events is not None and group.wave.launch.reports_ops):
+        rows = slots[state] if number else loads.rows(group, slots)
+        if type(rows) is SharedRows and not (group.events is not None and group.wave.launch.reports_ops):
             if group.events is not None:
                 group.lanes.mask = None
                 if number == 0:
                     group.events.loaded(group, slots[loads.base], operand.access, everything)
                 if here:
                     group.events.loaded_in_order(group, slots[loads.base], operand.access, here)
-            slots[state] = known
+            slots[state] = rows
             if number == last:
-                loads.load(group, slots, known)
+                loads.load(group, slots, rows)
             return
-        if type(known) is SharedRows:  # an observer asks for every op from now on
+        if type(rows) is SharedRows:  # an observer asks for every op from now on
             operand.spread(slots)
             _without_events(plain[:number], group, slots)
             slots[state] = before

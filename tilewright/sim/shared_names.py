@@ -53,18 +53,18 @@ class SharedNames:
     @functools.cached_property
     def _places(self) -> list[NamedRange]:
         allocations = [op for op in self.function.walk() if op.opcode == "smem.alloc"]
-        found = [
+        ranges = [
             named
             for variable in self.function.variables
             if (named := self._named(variable.name, variable.value)) is not None
         ]
-        starts = sorted({named.start for named in found})
+        starts = sorted({named.start for named in ranges})
         # A pointer says where its elements begin; they end where the next name begins.
         bounded = [
             named
             if named.layout is not None or named.stop < 0
             else named._replace(stop=min([start for start in starts if start > named.start] + [named.stop]))
-            for named in found
+            for named in ranges
         ]
         return bounded + [_whole(alloc) for alloc in allocations]
 
@@ -136,7 +136,7 @@ def coordinate_of(layout: Layout, number: int) -> tuple[int, ...] | None:
         for extent, stride in zip(_flat(each.shape), _flat(each.stride), strict=True):
             parts.append((stride, extent, mode, step))
             step *= extent
-    found = [0] * len(modes)
+    coordinate = [0] * len(modes)
     # From the largest stride down, each index is a quotient. What remains shows that no element is there.
     for stride, extent, mode, step in sorted(parts, reverse=True):
         if extent == 1:
@@ -145,8 +145,8 @@ def coordinate_of(layout: Layout, number: int) -> tuple[int, ...] | None:
             return None
         index = min(number // stride, extent - 1)
         number -= index * stride
-        found[mode] += index * step
-    return tuple(found) if number == 0 else None
+        coordinate[mode] += index * step
+    return tuple(coordinate) if number == 0 else None
 
 
 def _flat(tree: Any) -> list[int]:

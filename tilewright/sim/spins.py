@@ -70,8 +70,8 @@ class SpinLoop:
         active = lanes if mask is None else lanes[mask[lanes]]
         lane = int(active[0]) if active.size else int(lanes[0])
         mine = [read for read in self.reads if read[0] in self.inputs.pointers] or self.reads
-        found = [_place(group, lane, *read) for read in mine]
-        return ", ".join(dict.fromkeys(text for text in found if text))
+        places = [_place(group, lane, *read) for read in mine]
+        return ", ".join(dict.fromkeys(text for text in places if text))
 
 
 def _same(old: Any, new: Any) -> bool:

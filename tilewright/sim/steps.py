@@ -75,8 +75,8 @@ def _elementwise(op: Op, operands: list[int], results: list[int]) -> Closure:
 
 def _divide(op: Op, operands: list[int], results: list[int]) -> Closure:
     (a, b), (d,), divisor = operands, results, op.operands[1]
-    known = int(divisor.value) if isinstance(divisor, Constant) else None
-    divide = integer_division(op.opcode, element_of(op.result.type), known)
+    constant = int(divisor.value) if isinstance(divisor, Constant) else None
+    divide = integer_division(op.opcode, element_of(op.result.type), constant)
 
     def run(group: Any, slots: list[Any]) -> None:
         slots[d] = divide(group, slots[a], slots[b])

@@ -102,8 +102,8 @@ class Sums:
             slots[self.kept] = fragment.reshape(-1, WARP * fragment.shape[1]).take(grid.places, axis=1)
             slots[self.kept] = slots[self.kept].reshape(len(fragment), -1)
             slots[self.state] = grid
-        found: Array = slots[self.kept].reshape(-1, *grid.shape)
-        return found
+        sums: Array = slots[self.kept].reshape(-1, *grid.shape)
+        return sums
 
     def put_back(self, slots: list[Any]) -> None:
         """Give each lane its sums, in the fragment."""
@@ -186,7 +186,7 @@ class ThreadProducts:
     def _loads(self, node: BasicBlock) -> list[tuple[Value, list[int]]]:
         """The places of copies to one operand through one pointer that may all be done at the last of them: nothing
         between writes to memory, or multiplies with what they load."""
-        found: list[tuple[Value, list[int]]] = []
+        runs: list[tuple[Value, list[int]]] = []
         going: dict[Value, list[int]] = {}
         for at, op in enumerate(node.ops):
             value = op.operands[0] if op.operands else None
@@ -194,14 +194,14 @@ class ThreadProducts:
                 run = going.get(value)
                 if run is None or self.bases[id(node.ops[run[0]])][0] is not self.bases[id(op)][0]:
                     going[value] = run = []
-                    found.append((value, run))
+                    runs.append((value, run))
                 run.append(at)
             elif id(op) in self.done:
                 if _steps(node)[at] is not nothing:
                     going.clear()
             elif not _only_computes(op):
                 going.clear()
-        return found
+        return runs
 
     def _load_together(self, node: BasicBlock, value: Value, run: list[int]) -> None:
         operand, ops = self.operands[value], [node.ops[at] for at in run]
@@ -273,8 +273,8 @@ def _loaded_at_once(value: Value, ops: list[Op], bases: Any) -> int:
     if any(op.operands[1] is op.operands[2] for op in products):
         return 0
     each = len(loads[0].attrs["registers"][0])
-    known = each in (1, 2, 4) and all(id(op) in bases and _loads_vectors(op, each) for op in loads)
-    return each if known else 0
+    regular = each in (1, 2, 4) and all(id(op) in bases and _loads_vectors(op, each) for op in loads)
+    return each if regular else 0
 
 
 def _loads_vectors(op: Op, each: int) -> bool:
@@ -349,10 +349,10 @@ def _product(ops: list[Op], sums: Sums, a: Operand, b: Operand, plain: Closure) 
             return None
         if rows_a is EMPTY or rows_b is EMPTY:
             return None
-        found = grid_of(shape, rows_a, rows_b)
-        if found is None:
+        grid = grid_of(shape, rows_a, rows_b)
+        if grid is None:
             a.wanted = b.wanted = False
-        return found
+        return grid
 
     def run(group: Any, slots: list[Any]) -> None:
         rows_a, rows_b = slots[a.state], slots[b.state]
@@ -377,11 +377,11 @@ def _product(ops: list[Op], sums: Sums, a: Operand, b: Operand, plain: Closure) 
 
 def _matrix(part: Array, blocks: list[Block], rows: int) -> Array:
     """``[warps, K, rows * M]`` of the parts of warps."""
-    found = []
+    parts = []
     for (k, m), first, _ in blocks:
         assert first is not None
-        found.append(part[:, first * rows : (first + k * m) * rows].reshape(-1, k, m * rows))
-    return found[0] if len(found) == 1 else np.concatenate(found, axis=1)
+        parts.append(part[:, first * rows : (first + k * m) * rows].reshape(-1, k, m * rows))
+    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
 
 def _after_putting_back(plain: Closure, sums: Sums) -> Closure:

@@ -51,10 +51,10 @@ class Ptr:
 
     @property
     def off(self) -> Any:
-        found = self._off
-        if found is None:
-            found = self._off = self.add if self.root is None else self.root.array + self.add
-        return found
+        offsets = self._off
+        if offsets is None:
+            offsets = self._off = self.add if self.root is None else self.root.array + self.add
+        return offsets
 
     def plus(self, move: Any) -> Ptr:
         """The pointer plus this many bytes: an int, or ``[L]`` int64."""
@@ -142,18 +142,18 @@ def take_rows(value: Any, kind: int, rows: Any, memo: dict[int, Any]) -> Any:
         return value if value.root is None else Ptr.at(value.buf, _take_root(value.root, rows, memo), value.add)
     if np.ndim(value) < LANE_NDIM[kind]:
         return value
-    found = memo.get(id(value))
-    if found is None:
-        found = memo[id(value)] = value[rows]
-    return found
+    taken = memo.get(id(value))
+    if taken is None:
+        taken = memo[id(value)] = value[rows]
+    return taken
 
 
 def _take_root(root: Offsets, rows: Any, memo: dict[int, Any]) -> Offsets:
     """Pointers that share their offsets go on sharing them."""
-    found = memo.get(id(root))
-    if found is None:
-        found = memo[id(root)] = Offsets(root.array[rows])
-    return found
+    taken = memo.get(id(root))
+    if taken is None:
+        taken = memo[id(root)] = Offsets(root.array[rows])
+    return taken
 
 
 def join_rows(
@@ -168,10 +168,10 @@ def join_rows(
     if kind == PTR:
         return _join_pointers(values, sizes, order, memo)
     key = tuple(map(id, values))
-    found = memo.get(key)
-    if found is None:
-        found = memo[key] = _join(values, kind, sizes, order)
-    return found
+    joined = memo.get(key)
+    if joined is None:
+        joined = memo[key] = _join(values, kind, sizes, order)
+    return joined
 
 
 def _join(values: list[Any], kind: int, sizes: list[int], order: np.ndarray) -> Any:

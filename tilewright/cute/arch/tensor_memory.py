@@ -20,6 +20,6 @@ def get_min_tmem_alloc_cols(compute_capability: str) -> int:
 
 def _columns(function: str, compute_capability: str, count: int) -> int:
     if str(compute_capability).rstrip("af") not in _MULTIPROCESSORS:
-        known = ", ".join(_MULTIPROCESSORS)
-        raise ArgumentError(f"{function}: {compute_capability!r} has no tensor memory: {known} have")
+        choices = ", ".join(_MULTIPROCESSORS)
+        raise ArgumentError(f"{function}: {compute_capability!r} has no tensor memory: {choices} have")
     return count

@@ -143,10 +143,10 @@ def _atom(op: Any, types: tuple[ScalarType, ScalarType, ScalarType], majors: tup
     return check_known(atom((m, n, k), *types, source, (a_major, b_major), **more))
 
 
-def _need(op: Any, name: str, given: Any, known: tuple[ScalarType, ...]) -> ScalarType:
-    kind: ScalarType = scalar_of(given)
-    if kind not in known:
-        raise ConstraintError(f"{type(op).__name__}: {name} is one of {', '.join(map(shown, known))}, not {given}")
+def _need(op: Any, name: str, dtype: Any, allowed: tuple[ScalarType, ...]) -> ScalarType:
+    kind: ScalarType = scalar_of(dtype)
+    if kind not in allowed:
+        raise ConstraintError(f"{type(op).__name__}: {name} is one of {', '.join(map(shown, allowed))}, not {dtype}")
     return kind
 
 

@@ -55,10 +55,10 @@ def operand_accesses(
     """A, B, C (where it is not D) and D; C is read as D is written."""
     A, B, C, D = product.A, product.B_as_rows, product.C, product.D
     stores, major = stores or loads, D.major()
-    found = [OperandAccess("A", loads, A, A.major()), OperandAccess("B", loads, B, B.major())]
+    accesses = [OperandAccess("A", loads, A, A.major()), OperandAccess("B", loads, B, B.major())]
     if C is not D:
-        found.append(OperandAccess("C", stores, C, major))
-    return [*found, OperandAccess("D", stores, D, major)]
+        accesses.append(OperandAccess("C", stores, C, major))
+    return [*accesses, OperandAccess("D", stores, D, major)]
 
 
 def access_refusal(listed: list[OperandAccess]) -> str | None:

@@ -45,9 +45,9 @@ class Blackwell(Hopper):
 
     def arch_refusal(self, config: AnyConfig, version: int) -> str | None:
         if version not in TCGEN05:
-            known = ", ".join(f"sm_{n}a" for n in TCGEN05)
+            archs = ", ".join(f"sm_{n}a" for n in TCGEN05)
             return (
-                f"it needs tcgen05, which {known} have and sm_{version} does not; the simulator runs it: "
+                f"it needs tcgen05, which {archs} have and sm_{version} does not; the simulator runs it: "
                 'tilewright.sim.options(arch="sm_100a")'
             )
         if config.a.dtype is Int8 and version not in MmaForm("i8").features:

@@ -60,9 +60,9 @@ def block_scaled_entry(a: Any, b: Any, out: Any, form: Format, version: int) -> 
     elif version in SM120:
         first, *others = _of_mma_sync(operands, form)
     else:
-        known = ", ".join(f"sm_{number}a" for number in (*TCGEN05, *SM120))
+        archs = ", ".join(f"sm_{number}a" for number in (*TCGEN05, *SM120))
         raise ArgumentError(
-            f"block_scaled_matmul needs tensor cores that know factors, which {known} have and sm_{version} does not; "
+            f"block_scaled_matmul needs tensor cores that know factors, which {archs} have and sm_{version} does not; "
             'the simulator runs it for those: tilewright.sim.options(arch="sm_100a")'
         )
     return KernelEntry("block_scaled", "products with factors of blocks", first, small=tuple(others))

@@ -36,11 +36,11 @@ class KernelEntry:
 
     def __hash__(self) -> int:
         # Of the many sizes the first is enough to tell most entries apart. It is asked for at each look-up of a choice.
-        found: int | None = self.__dict__.get("_hash")
-        if found is None:
-            found = hash((self.name, self.config, len(self.small)))
-            object.__setattr__(self, "_hash", found)
-        return found
+        kept_hash: int | None = self.__dict__.get("_hash")
+        if kept_hash is None:
+            kept_hash = hash((self.name, self.config, len(self.small)))
+            object.__setattr__(self, "_hash", kept_hash)
+        return kept_hash
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if not name.startswith("_")}
@@ -71,12 +71,12 @@ class KernelEntry:
     def untransposed(self) -> KernelEntry:
         """The sizes that compute the product as it is, not the transposed one."""
         sizes = [size for size in self.sizes if not size.transposed]
-        found = self if len(sizes) == len(self.sizes) else self._in_sizes(sizes)
-        if found is None:
+        entry = self if len(sizes) == len(self.sizes) else self._in_sizes(sizes)
+        if entry is None:
             raise ArgumentError(
                 f"kernel {self.name} computes the transposed product, and the epilogue does not take those"
             )
-        return found
+        return entry
 
     @property
     def takes_rows(self) -> bool:

@@ -59,8 +59,8 @@ class GroupTimes:
         tiles = m * n
         k_tile = self.k_tile_us(tiles.sum(axis=1) / self.workers)
         time = k * k_tile[:, None] + self.ends[:, None]
-        found: Vector = np.maximum((tiles * time).sum(axis=1) / self.workers, time.max(axis=1))
-        return found
+        times: Vector = np.maximum((tiles * time).sum(axis=1) / self.workers, time.max(axis=1))
+        return times
 
     def shared_us(self, extents: Vector) -> Vector:
         """The same where blocks share the k tiles of all tiles evenly: the longest tile does not matter. A share has a
@@ -69,14 +69,14 @@ class GroupTimes:
         tiles, sms = m * n, self.multiprocessors
         work, whole = (tiles * np.maximum(k, 1)).sum(axis=1), tiles.sum(axis=1)
         k_tile = self.k_tile_us(work / MIN_K_TILES / sms)
-        found: Vector = np.maximum(work / sms, MIN_K_TILES) * k_tile + (whole / sms + 2) * self.ends
-        return found
+        times: Vector = np.maximum(work / sms, MIN_K_TILES) * k_tile + (whole / sms + 2) * self.ends
+        return times
 
     def k_tile_us(self, busy: Vector) -> Vector:
         """Microseconds of a k tile where a part ``busy`` of the multiprocessors works, at most all."""
         loads = self.loads * (1 + (CROWD - 1) * np.minimum(busy, 1)) / CROWD
-        found: Vector = np.maximum(self.loop, loads)
-        return found
+        times: Vector = np.maximum(self.loop, loads)
+        return times
 
     def fastest(self, extents: Vector, sharing: bool = False) -> AnyConfig:
         """The size that takes least time for a group of (products, M N K); ``sharing``: blocks share the tiles."""
@@ -125,7 +125,7 @@ def usable(family: Any, entry: Any, layouts: Any, limits: Limits, sharing: bool)
     """The sizes of ``entry`` for operands of ``layouts`` (``family.layouts``) that the GPU has the shared memory for;
     those that have registers for ``sharing`` tiles, if any do. Made once for each of these arguments, of which every
     one may change the sizes: there are some hundred."""
-    found = [size for size in family.sizes(entry, layouts) if size.smem_bytes <= limits[1]]
-    if not found:
+    fitting = [size for size in family.sizes(entry, layouts) if size.smem_bytes <= limits[1]]
+    if not fitting:
         raise ArgumentError(f"kernel {entry.name}: no size of it has room in the {limits[1]} bytes of shared memory")
-    return GroupTimes.of(family, sharing and [size for size in found if family.shares(size)] or found, limits)
+    return GroupTimes.of(family, sharing and [size for size in fitting if family.shares(size)] or fitting, limits)

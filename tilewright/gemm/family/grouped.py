@@ -115,9 +115,9 @@ class MultistageGroups(GroupedFamily):
         bM, bN, bK = config.tile
         a, b = (limited(x, bK if x.major is Major.K else extent) for x, extent in ((a, bM), (b, bN)))
         c = limited(c, bN if c.major is Major.K else bM)
-        found: AnyConfig = replace(config, a=config.loadable(a), b=config.loadable(b), c=c)
-        found.check()
-        return found
+        result: AnyConfig = replace(config, a=config.loadable(a), b=config.loadable(b), c=c)
+        result.check()
+        return result
 
     def rates_us(self, config: Any, limits: Limits) -> tuple[float, float, float]:
         return k_tile_us(config, limits[1])[0] / blocks_at_once(config, limits[1]), 0.0, multistage_ends_us(config)

@@ -101,14 +101,14 @@ def in_turns(size: HopperConfig) -> Iterator[HopperConfig]:
 
 def tiles() -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
     """(tile, consumers)"""
-    found = [
+    candidates = [
         ((rows, columns), (groups, 1))
         for rows, groups in ROWS
         for columns in COLUMNS
         if rows * columns // groups // 128 <= ACCUMULATORS[groups]
     ]
-    found += [(tile, (1, 2)) for tile in SPLIT_COLUMNS]
-    yield from sorted(found, key=lambda one: one[0] != FIRST)
+    candidates += [(tile, (1, 2)) for tile in SPLIT_COLUMNS]
+    yield from sorted(candidates, key=lambda one: one[0] != FIRST)
 
 
 def sized(

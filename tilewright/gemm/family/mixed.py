@@ -40,11 +40,11 @@ class MixedModel(HopperModel):
         self.loop = self.loop.clip(min=numbers / CONVERTED)
 
     def times(self, problem: Problem, sharing: bool = True) -> Vector:
-        found, (m, n, _, _) = super().times(problem, sharing), problem
+        times, (m, n, _, _) = super().times(problem, sharing), problem
         slices = slice(self.one_block, self.unshared)
         waves = np.ceil(m / self.rows[slices]) * np.ceil(n / self.columns[slices]) / self.workers[slices]
-        found[slices] += REFILL * (np.ceil(waves) - 1)
-        return found
+        times[slices] += REFILL * (np.ceil(waves) - 1)
+        return times
 
 
 class MixedHopper(Hopper):

@@ -33,7 +33,7 @@ def mixed_sizes(
     """The sizes for a weight of numbers of type ``kind``, rows of ``dtype`` and a result of ``out``; the usual one
     first."""
     a, b, c = Operand(kind, Major.K, 128), Operand(dtype, Major.K, 128), Operand(out, Major.MN, 128)
-    found: list[MixedHopperConfig] = []
+    sizes: list[MixedHopperConfig] = []
     narrow = dtype.width == 8
     most = (TWICE if scale_k == DEPTH else TWICE_OFTEN) if narrow else ACCUMULATORS
     for rows, groups in ROWS[dtype.width]:
@@ -43,9 +43,9 @@ def mixed_sizes(
             tile, consumers = (rows, columns, DEPTH), (groups, 1)
             size = MixedHopperConfig(a, b, c, Float32, tile, 2, consumers, promote=int(narrow))
             size = replace(size, scale_dtype=scale_dtype, scale_k=scale_k, zeros=zeros)
-            found += staged(size)
-    found += [other for size in found for other in clustered(size)]
-    return sorted(found, key=lambda size: (size.tile[:2] != (128, 128), size.cluster_size))
+            sizes += staged(size)
+    sizes += [other for size in sizes for other in clustered(size)]
+    return sorted(sizes, key=lambda size: (size.tile[:2] != (128, 128), size.cluster_size))
 
 
 def staged(size: MixedHopperConfig) -> Iterator[MixedHopperConfig]:

@@ -83,11 +83,11 @@ def plan_options(
     blocks may share tiles, in equal ``parts`` or evenly. Those of whole tiles come first, among them those whose
     warpgroups take turns last; then clusters that share a tile's k tiles; then Stream-K's, of which those whose blocks
     add up together are last."""
-    found = [PlanOption(config, 1) for config, may in zip(configs, whole, strict=True) if may]
-    found.sort(key=lambda option: (option.config.cluster_k > 1, option.config.pingpong))
+    options = [PlanOption(config, 1) for config, may in zip(configs, whole, strict=True) if may]
+    options.sort(key=lambda option: (option.config.cluster_k > 1, option.config.pingpong))
     sharing = [config for config, may in zip(configs, shares, strict=True) if may]
-    found += [PlanOption(config, number) for number in (*parts, EVEN_SHARES) for config in sharing]
-    return found + [PlanOption(config, EVEN_SHARES, True) for config in shared_reduction]
+    options += [PlanOption(config, number) for number in (*parts, EVEN_SHARES) for config in sharing]
+    return options + [PlanOption(config, EVEN_SHARES, True) for config in shared_reduction]
 
 
 def kernel_extents(config: AnyConfig, extents: Sequence[int]) -> tuple[int, ...]:

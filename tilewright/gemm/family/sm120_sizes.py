@@ -31,9 +31,9 @@ def sm120_sizes(dtype: Any, out: Any, acc: Any) -> list[Sm120Config]:
 
 
 def _sizes(operands: tuple[Operand, Operand, Operand], acc: Any) -> Iterator[Sm120Config]:
-    wanted = [((rows, columns), consumers, False) for rows, consumers in ROWS for columns in COLUMNS]
-    wanted += [(tile, (2, 1), True) for tile in TURNS]
-    for tile, consumers, turns in wanted:
+    combinations = [((rows, columns), consumers, False) for rows, consumers in ROWS for columns in COLUMNS]
+    combinations += [(tile, (2, 1), True) for tile in TURNS]
+    for tile, consumers, turns in combinations:
         each = tile[0] * tile[1] // 128 // (1 if turns else consumers[0])
         if each <= MOST_SUMS[consumers[0]]:
             yield from staged(operands, acc, tile, consumers, turns)

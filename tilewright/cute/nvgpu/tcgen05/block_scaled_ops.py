@@ -42,8 +42,8 @@ class BlockScaledMmaOp(MmaOp):
         b_major_mode: OperandMajorMode,
     ) -> None:
         """All that the operations differ in, for subclasses of them that a program writes."""
-        given = {name: x for name, x in locals().items() if name not in ("self", "__class__")}
-        for name, x in {**given, "ab_dtype": a_dtype}.items():
+        arguments = {name: x for name, x in locals().items() if name not in ("self", "__class__")}
+        for name, x in {**arguments, "ab_dtype": a_dtype}.items():
             object.__setattr__(self, name, x)  # subclasses are frozen
 
     def _verify(self) -> None:

@@ -102,9 +102,9 @@ class MmaOp:
         if not isinstance(shape, (tuple, list)) or len(shape) not in (2, 3) or not all(type(x) is int for x in shape):
             raise ConstraintError(f"{who}: instruction_shape has the extents (M, N) or (M, N, K), not {shape}")
         type_d, type_a, type_b = (scalar_of(x) for x in self._types())
-        for name, given in (("A", type_a), ("B", type_b)):
-            if given not in self._inputs:
-                raise ConstraintError(f"{who}: {name} is one of {', '.join(map(shown, self._inputs))}, not {given}")
+        for name, dtype in (("A", type_a), ("B", type_b)):
+            if dtype not in self._inputs:
+                raise ConstraintError(f"{who}: {name} is one of {', '.join(map(shown, self._inputs))}, not {dtype}")
         m, n, k = (*shape, MmaForm(self._kind, k_96=self._k_96).k)[:3]
         if (k == K_OF_SM_103) != self._k_96:
             only = "the operations SM103MmaMXF4Op and SM103MmaMXF4NVF4Op have it, and K 96 alone"

@@ -80,8 +80,8 @@ class _LdRed:
         most = self.red_op.value.startswith("max")
         if not isinstance(x, Float32):
             return (greatest if most else least)(x, y)
-        found = single.fmax(x, y) if most else -single.fmax(-x, -y)
-        return where((x != x) | (y != y), x + y, found) if self.nan else found
+        extreme = single.fmax(x, y) if most else -single.fmax(-x, -y)
+        return where((x != x) | (y != y), x + y, extreme) if self.nan else extreme
 
 
 @dataclass(frozen=True)

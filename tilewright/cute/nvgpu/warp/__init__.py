@@ -227,9 +227,9 @@ class MmaSM120BlockScaledOp:
     def instruction(self) -> ScaledMmaSync:
         who = type(self).__name__
         a, b = (scalar_of(x) for x in self._types())
-        for name, given in (("A", a), ("B", b)):
-            if given not in self._inputs:
-                raise ConstraintError(f"{who}: {name} is one of {', '.join(map(shown, self._inputs))}, not {given}")
+        for name, dtype in (("A", a), ("B", b)):
+            if dtype not in self._inputs:
+                raise ConstraintError(f"{who}: {name} is one of {', '.join(map(shown, self._inputs))}, not {dtype}")
         if scalar_of(self.acc_dtype) != F32:
             raise ConstraintError(f"{who}: accumulates in Float32, not in {self.acc_dtype}")
         return ScaledMmaSync(self._kind, a, b, scalar_of(self.sf_type), self._vec())
