@@ -78,8 +78,8 @@ class PipelineState:
         return [x.ir_value() for x in (self._count, self._index, self._phase)]
 
     def __new_from_mlir_values__(self, values: list[Value]) -> PipelineState:
-        known = (Facts(True), Facts(True, 1, self._stages), Facts(True, 1, 2))
-        return PipelineState(self._stages, *(wrap(v, f) for v, f in zip(values, known, strict=True)))
+        facts = (Facts(True), Facts(True, 1, self._stages), Facts(True, 1, 2))
+        return PipelineState(self._stages, *(wrap(v, f) for v, f in zip(values, facts, strict=True)))
 
     def __carry_key__(self) -> int:
         return self._stages

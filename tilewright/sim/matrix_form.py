@@ -187,12 +187,12 @@ def _arranged(index: dict[Any, Array], loads: list[Op], kind: FragType, by_k: bo
     rows = {}
     for op in loads:
         cells = op.attrs["atom"].to_registers(np.arange(WARP * CELLS, dtype=np.uint16).reshape(1, WARP, CELLS))
-        found = np.empty((len(op.attrs["registers"]), WARP * CELLS), np.int64)
-        for at_row, registers in zip(found, op.attrs["registers"], strict=True):
+        pieces = np.empty((len(op.attrs["registers"]), WARP * CELLS), np.int64)
+        for at_row, registers in zip(pieces, op.attrs["registers"], strict=True):
             at_row[cells] = _cells(place[np.arange(WARP)[:, None] * n + np.array(registers)], kind.elem.width)
-        found = found.reshape(len(found), WARP, CELLS)[:, : CELLS * op.attrs["atom"].num_matrices]
-        first = found[..., :1]
-        if (found != first + np.arange(CELLS)).any() or (first % CELLS).any():
+        pieces = pieces.reshape(len(pieces), WARP, CELLS)[:, : CELLS * op.attrs["atom"].num_matrices]
+        first = pieces[..., :1]
+        if (pieces != first + np.arange(CELLS)).any() or (first % CELLS).any():
             return None
         rows[id(op)] = first[..., 0] // CELLS
     return OperandForm(matrices, rows)

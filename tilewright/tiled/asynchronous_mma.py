@@ -151,15 +151,15 @@ def _check_single(instruction: Mma, role: str, descriptor: Descriptors) -> None:
     """A descriptor of ``make_umma_smem_desc``, which did not know the instruction, names such a tile as it reads."""
     assert descriptor.tile is not None
     (major, rows), (m, n, _) = descriptor.tile, instruction.shape_mnk
-    wanted = instruction.major_of(role), (m if role == "A" else n) // instruction.ctas
-    if (major, rows) != wanted:
+    required = instruction.major_of(role), (m if role == "A" else n) // instruction.ctas
+    if (major, rows) != required:
         raise ConstraintError(
-            f"{instruction}: {role} is {wanted[0]}-major and a block has {wanted[1]} rows of it, but the descriptor "
-            f"names a {major}-major tile of {rows}"
+            f"{instruction}: {role} is {required[0]}-major and a block has {required[1]} rows of it, but the "
+            f"descriptor names a {major}-major tile of {rows}"
         )
-    given, stored = descriptor.dtype.ir_type, instruction.stored_type(role)
-    if given != stored and not (stored.width < given.width == 8):  # bytes hold two numbers of 4 bits
-        raise ConstraintError(f"{instruction}: {role} is of {stored}, but the descriptor names a buffer of {given}")
+    dtype, stored = descriptor.dtype.ir_type, instruction.stored_type(role)
+    if dtype != stored and not (stored.width < dtype.width == 8):  # bytes hold two numbers of 4 bits
+        raise ConstraintError(f"{instruction}: {role} is of {stored}, but the descriptor names a buffer of {dtype}")
     format_ = instruction.descriptor_format
     goes_on = bool(descriptor.high & ABSOLUTE)
     if format_ is not TCGEN05 or goes_on != instruction.rows_go_on:

@@ -121,8 +121,8 @@ class MmaAtom(Atom):
                 )
             self._places[name] = value.toint()
             return
-        known = unwrap(Boolean(value))
-        self._accumulates = bool(known) if isinstance(known, int) else known
+        flag = unwrap(Boolean(value))
+        self._accumulates = bool(flag) if isinstance(flag, int) else flag
 
     def get(self, field: Any, *, loc: Any = None, ip: Any = None) -> Any:
         """The value of a field."""
@@ -135,8 +135,8 @@ class MmaAtom(Atom):
     def places_of_factors(self) -> list[Any]:
         """The operands that name scale factors. ConstraintError where one has not been set."""
         for name, place in self._places.items():
-            known = unwrap(place)
-            if isinstance(known, int) and known == NO_PLACE:
+            address = unwrap(place)
+            if isinstance(address, int) and address == NO_PLACE:
                 field = {"sf_a": "SFA", "sf_b": "SFB"}[name]
                 raise ConstraintError(
                     f"{self.instruction}: no scale factors: set(tcgen05.Field.{field}, tensor[None, None, k].iterator) "
@@ -153,7 +153,7 @@ class MmaAtom(Atom):
     def words_of_factors(self) -> list[Any]:
         """Scale factors that are in registers, as the next gemm reads them: a word each. ConstraintError where one has
         not been set."""
-        found = []
+        words = []
         for name in self.instruction.register_fields:
             if name not in self._registers:
                 field = {"sf_a": "SFA", "sf_b": "SFB"}[name]
@@ -161,14 +161,14 @@ class MmaAtom(Atom):
                     f"{self.instruction}: no scale factors: set(warp.Field.{field}, registers.iterator) before the gemm"
                 )
             wide = {1: Uint8, 2: Uint16, 4: Uint32}[getattr(self.instruction, "factors", 0)]
-            found.append(Int32(wrap(self._registers[name].recast(wide).load([0], scalar=True))).ir_value())
-        return found
+            words.append(Int32(wrap(self._registers[name].recast(wide).load([0], scalar=True))).ir_value())
+        return words
 
     def _need_field(self, field: Any) -> None:
         name = getattr(field, "value", field)
         if name not in (*self.instruction.fields, *self.instruction.register_fields):
-            known = ", ".join((*self.instruction.fields, *self.instruction.register_fields)) or "none"
-            raise ConstraintError(f"{self.instruction} has no field {field}; its fields are: {known}")
+            names = ", ".join((*self.instruction.fields, *self.instruction.register_fields)) or "none"
+            raise ConstraintError(f"{self.instruction} has no field {field}; its fields are: {names}")
 
     def __extract_mlir_values__(self) -> list[Any]:
         if self._accumulates is None:

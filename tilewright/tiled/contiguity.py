@@ -174,8 +174,8 @@ def _contiguous_layout(origin: Partition, at: list[str]) -> Layout | None:
     order += [mode for mode in reversed(range(len(flat))) if mode not in order]
     strides = {mode: product(tuple(flat[m] for m in order[:i])) for i, mode in enumerate(order)}
     made = Layout(numbers.shape, unflatten([strides[m] for m in range(len(flat))], numbers.shape))
-    found = _indices(origin, len(at), made)
-    return made if found and found == list(range(found[0], found[0] + len(at))) else None
+    indices = _indices(origin, len(at), made)
+    return made if indices and indices == list(range(indices[0], indices[0] + len(at))) else None
 
 
 def _digits(index: int, extents: tuple[int, ...]) -> Iterator[int]:

@@ -188,8 +188,8 @@ def make_cotiled_copy(
     inverse = make_layout(left_inverse(data_layout), Layout(1, 0))
     to_coordinates = composition(inverse, atom_layout_tv)
     coordinates = offsets(to_coordinates)  # (threads * values)
-    found = data_layout(abs(coordinates)) * (1 - 2 * (coordinates < 0))  # layouts are odd functions
-    wrong = (found != offsets(atom_layout_tv)).nonzero()[0]
+    element_offsets = data_layout(abs(coordinates)) * (1 - 2 * (coordinates < 0))  # layouts are odd functions
+    wrong = (element_offsets != offsets(atom_layout_tv)).nonzero()[0]
     if wrong.size:
         i = int(wrong[0])
         thread, value = i % size(atom_layout_tv[0]), i // size(atom_layout_tv[0])

@@ -21,11 +21,11 @@ def need(who: str, x: Any, kind: type, words: str) -> None:
         raise ConstraintError(f"{who} takes {words}, not {x!r} ({type(x).__name__})")
 
 
-def need_type(instruction: Any, role: str, x: Any, wanted: ScalarType) -> None:
+def need_type(instruction: Any, role: str, x: Any, required: ScalarType) -> None:
     """Refuse a tensor of other elements than the instruction's operand has; float32 serves as tf32."""
-    given = x.element_type.ir_type
-    if given != wanted and {given, wanted} != {F32, TF32}:
-        raise ConstraintError(f"{instruction}: {role} must hold {wanted}, but {x} holds {given}")
+    dtype = x.element_type.ir_type
+    if dtype != required and {dtype, required} != {F32, TF32}:
+        raise ConstraintError(f"{instruction}: {role} must hold {required}, but {x} holds {dtype}")
 
 
 def need_thread(who: str, thr_idx: Any, threads: int) -> None:
@@ -73,7 +73,7 @@ def is_tiler(mode: Any) -> bool:
     return isinstance(mode, Layout) or isinstance(mode, int) and not isinstance(mode, bool) and mode > 0
 
 
-def check_mma_operands(atom_layout: Layout, given: Any, permutation: tuple[Any, ...]) -> None:
+def check_mma_operands(atom_layout: Layout, tile: Any, permutation: tuple[Any, ...]) -> None:
     """Refuse atoms that share a warp's place, and permutations that are not a tile (M, N, K)."""
     if rank(atom_layout) > 3:
         raise ConstraintError(f"atom_layout_mnk: {atom_layout} has more modes than M, N and K")
@@ -85,7 +85,7 @@ def check_mma_operands(atom_layout: Layout, given: Any, permutation: tuple[Any, 
         )
     if len(permutation) > 3 or not all(mode is None or is_tiler(mode) for mode in permutation):
         raise ConstraintError(
-            f"permutation_mnk: {given!r} is not a tile (M, N, K) of positive extents, layouts, or None by mode"
+            f"permutation_mnk: {tile!r} is not a tile (M, N, K) of positive extents, layouts, or None by mode"
         )
     for mode, name in zip(permutation, "MNK", strict=False):
         if isinstance(mode, Layout) and is_static(mode):

@@ -35,11 +35,11 @@ def predicate_values(atom: Any, pred: Any, repetitions: int, values: int, togeth
         raise ConstraintError(
             f"{atom}: {repetitions} copies take {repetitions} predicates, but pred {pred} has {count}: {hint}"
         )
-    known: dict[int, Value] = {}
+    remembered: dict[int, Value] = {}
     result = []
     for i in range(repetitions):
         where = pred.linear(i) if is_static(pred.linear) else -1 - i
-        if where not in known:
-            known[where] = Boolean(pred[i]).ir_value()
-        result.append(known[where])
+        if where not in remembered:
+            remembered[where] = Boolean(pred[i]).ir_value()
+        result.append(remembered[where])
     return result

@@ -43,21 +43,21 @@ def _known() -> _Known | None:
 
 def remember_partition(part: Any, by: Any, operand: str, whole: Any) -> Any:
     """``part``, after noting that it is a thread's share of the tensor ``whole``."""
-    known = _known()
+    remembered = _known()
     pointer = getattr(part, "engine", None)
-    if known is not None and isinstance(pointer, Pointer) and isinstance(pointer.base, Value):
+    if remembered is not None and isinstance(pointer, Pointer) and isinstance(pointer.base, Value):
         origin = Partition(by, operand, whole.linear, pointer.swizzle, part.linear)
-        known.partitions.setdefault(pointer.base, []).append(origin)
+        remembered.partitions.setdefault(pointer.base, []).append(origin)
     return part
 
 
 def partition_of(tensor: Any, by: Any = None) -> Partition | None:
     """The tensor from which ``tensor``, a partition (``by`` this copy) or a slice of one that keeps its first mode, was
     cut."""
-    known = _known()
+    remembered = _known()
     base = getattr(getattr(tensor, "engine", None), "base", None)
-    while known is not None and isinstance(base, Value):
-        for origin in reversed(known.partitions.get(base, [])):
+    while remembered is not None and isinstance(base, Value):
+        for origin in reversed(remembered.partitions.get(base, [])):
             if (by is None or origin.by._key() == by._key()) and _same_first_mode(origin.part, tensor.linear):
                 return origin
         base = base.op.operands[0] if base.op is not None and base.op.opcode.startswith("ptr") else None
@@ -76,9 +76,9 @@ def _first(layout: Any) -> Any:
 
 def remember_fragment(fragment: Any, mma: Any, operand: str) -> Any:
     """``fragment``, after noting that its registers hold ``operand`` of ``mma`` in its layout."""
-    known = _known()
-    if known is not None and not fragment.engine.is_recast:
-        known.fragments[fragment.engine.frag] = (mma, operand, fragment.linear)
+    remembered = _known()
+    if remembered is not None and not fragment.engine.is_recast:
+        remembered.fragments[fragment.engine.frag] = (mma, operand, fragment.linear)
     return fragment
 
 
@@ -93,5 +93,5 @@ def remember_filled(fragment: Any, source: Any) -> None:
 
 def fragment_of(registers: Registers) -> tuple[Any, str, Layout] | None:
     """The tiled MMA, its operand and the layout that the registers were made for, or last filled from."""
-    known = _known()
-    return known.fragments.get(registers.frag) if known is not None else None
+    remembered = _known()
+    return remembered.fragments.get(registers.frag) if remembered is not None else None

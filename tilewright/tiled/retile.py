@@ -55,13 +55,13 @@ def check_retiled(rC: Any, rA: Any, gA: Any, gC: Any) -> None:
     tilewright.errors.ConstraintError: retile: coordinate 1 of (2,2):(8,1) is register 2, but (2,2):(1,2) names register
     1: use thr_copy.retile(rA), which gives (2,2):(2,1)
     """
-    given = layout_of(rC)
-    wanted: Layout = layout_of(retile_through(layout_of(rA), gA, gC))
-    for i in range(size(wanted)):
-        if given(i) != wanted(i):
+    layout = layout_of(rC)
+    required: Layout = layout_of(retile_through(layout_of(rA), gA, gC))
+    for i in range(size(required)):
+        if layout(i) != required(i):
             raise ConstraintError(
-                f"retile: coordinate {i} of {layout_of(gC)} is register {wanted(i)}, but {given} names register "
-                f"{given(i)}: use thr_copy.retile(rA), which gives {wanted}"
+                f"retile: coordinate {i} of {layout_of(gC)} is register {required(i)}, but {layout} names register "
+                f"{layout(i)}: use thr_copy.retile(rA), which gives {required}"
             )
 
 
@@ -71,34 +71,34 @@ def check_registers(copy: Any, registers: Any, numbers: tuple[tuple[int, ...], .
     ``numbers`` are the registers that each instruction gets, ``steps`` the layout of its addresses in ``memory``. A
     view of a part may skip instructions, but not mix them, and must skip the same in memory.
     """
-    made_for, known = getattr(copy, "operand_of", None), fragment_of(registers.engine)
-    if made_for is None or known is None or registers.engine.is_recast:
+    made_for, provenance = getattr(copy, "operand_of", None), fragment_of(registers.engine)
+    if made_for is None or provenance is None or registers.engine.is_recast:
         return
-    mma, operand, fragment = known
+    mma, operand, fragment = provenance
     if (mma._key(), operand) != (made_for[0]._key(), made_for[1]) or rank(fragment) < 3:
         return
     step = len(numbers[0])
-    wanted, place = _instructions(copy, fragment, step)
-    inside, view = size(wanted[0]) // step, size(_first(registers.linear))
-    together = inside if view == size(wanted[0]) else 1  # instructions that a slice of rest modes keeps together
+    required, place = _instructions(copy, fragment, step)
+    inside, view = size(required[0]) // step, size(_first(registers.linear))
+    together = inside if view == size(required[0]) else 1  # instructions that a slice of rest modes keeps together
     places = [place.get(group, -1) for group in numbers]
     wrong = _first_out_of_order(places, len(place), together)
     if wrong is None:
-        wrong = _first_elsewhere(places, len(place), partition_of(memory, copy), rank(wanted), steps)
+        wrong = _first_elsewhere(places, len(place), partition_of(memory, copy), rank(required), steps)
     if wrong is not None:
         raise ConstraintError(
             f"{copy.instruction}: the registers {registers.linear} are a fragment of {operand} of {mma.instruction}, "
             f"{fragment}, seen in another order than this copy moves them: instruction {wrong} would get the "
-            f"registers {list(numbers[wrong])}. Use thr_copy.retile(fragment), which gives {wanted}, and slice that"
+            f"registers {list(numbers[wrong])}. Use thr_copy.retile(fragment), which gives {required}, and slice that"
         )
 
 
 @lru_cache(256)
 def _instructions(copy: Any, fragment: Layout, step: int) -> tuple[Layout, dict[tuple[int, ...], int]]:
     """The result of ``retile``, and the place in its order of every instruction's ``step`` registers."""
-    wanted: Layout = copy.retile(fragment)
-    order = static_offsets(wanted)
-    return wanted, {order[i : i + step]: i // step for i in range(0, len(order), step)}
+    required: Layout = copy.retile(fragment)
+    order = static_offsets(required)
+    return required, {order[i : i + step]: i // step for i in range(0, len(order), step)}
 
 
 def _first_out_of_order(places: list[int], count: int, together: int) -> int | None:
@@ -124,9 +124,9 @@ def _first_elsewhere(places: list[int], count: int, origin: Partition | None, mo
     part = make_layout(*[origin.part[mode] for mode in range(modes)])  # a fragment has no stages
     if not is_static(part) or not is_static(steps) or size(part) % count:
         return None
-    starts, given = static_offsets(part)[:: size(part) // count], static_offsets(steps)
+    starts, offsets = static_offsets(part)[:: size(part) // count], static_offsets(steps)
     for i, at in enumerate(places):
-        if given[i] - given[0] != starts[at] - starts[places[0]]:
+        if offsets[i] - offsets[0] != starts[at] - starts[places[0]]:
             return i
     return None
 

@@ -61,17 +61,17 @@ def memory_pointers(atom: CopyInstruction, side: str, tensor: Tensor, values: La
     if not isinstance(pointer, Pointer):
         raise ConstraintError(f"{atom}: the {side} {tensor} is neither memory nor registers")
     check_contiguous(atom, side, tensor, values)
-    found = [(pointer + dynamic).value(static) for dynamic, static in places(rest, int(size(rest)))]
-    check_aligned(atom, side, tensor, values, found)
-    return found
+    pointers = [(pointer + dynamic).value(static) for dynamic, static in places(rest, int(size(rest)))]
+    check_aligned(atom, side, tensor, values, pointers)
+    return pointers
 
 
 def _tensor_memory(atom: CopyInstruction, side: str, tensor: Tensor, values: Layout, rest: Layout) -> list[Value]:
     """One address for each repetition, after checking that the values are where the instruction finds them."""
     if not isinstance(atom, TmemMove):
         raise ConstraintError(f"{atom}: the {side} {tensor} is tensor memory: copy it with tcgen05.make_tmem_copy")
-    wanted = atom.memory_offsets(tensor.element_type.width)
-    if static_offsets(values) != wanted:
+    required = atom.memory_offsets(tensor.element_type.width)
+    if static_offsets(values) != required:
         raise ConstraintError(
             f"{atom}: the values {values} of the {side} {tensor} are not where the instruction finds them: partition "
             "the tensor of tensor memory with make_tmem_copy(atom, tensor)"

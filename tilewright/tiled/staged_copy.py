@@ -136,10 +136,10 @@ def guarded(tensor: Tensor) -> Tensor:
 
 def _check_memories(atom: CopyAtom, src: Tensor, dst: Tensor) -> None:
     """ConstraintError where the operation is one between two kinds of memory, and the tensors are in others."""
-    wanted = getattr(atom.op, "memories", None)
-    if wanted is None:
+    memories = getattr(atom.op, "memories", None)
+    if memories is None:
         return
-    for role, tensor, name in zip(("source", "destination"), (src, dst), wanted, strict=True):
+    for role, tensor, name in zip(("source", "destination"), (src, dst), memories, strict=True):
         if str(tensor.memspace) not in (name, "generic"):
             raise ConstraintError(
                 f"cute.copy: the {role} of {type(atom.op).__name__} is in {name}, not in {tensor.memspace}: "
@@ -239,9 +239,11 @@ def _stage(atom: CopyAtom, src: Tensor, dst: Tensor, split: Split, pred: Any) ->
             return _between_registers(src, dst, split, pred)
         if pred is not None:
             raise ConstraintError(f"{instruction}: cannot be predicated, all 32 lanes execute it: copy, then select")
-        wanted = register_numbers(instruction, dst, v_dst, r_dst)
-        given = register_numbers(instruction, src, v_src, r_src)
-        builder.call(instruction, [dst.engine.frag, src.engine.frag], registers=wanted, source_registers=given)
+        dst_numbers = register_numbers(instruction, dst, v_dst, r_dst)
+        src_numbers = register_numbers(instruction, src, v_src, r_src)
+        builder.call(
+            instruction, [dst.engine.frag, src.engine.frag], registers=dst_numbers, source_registers=src_numbers
+        )
         return
     if not loads and not stores:
         sources = memory_pointers(instruction, "source", src, v_src, r_src)

@@ -86,12 +86,12 @@ def gemm(
         _copy_accumulators(instruction, c, d)
         return stage_asynchronous(atom, d, a, b, metadata)
     a, b = _from_shared(atom, "A", a), _from_shared(atom, "B", b)
-    for role, x, wanted in (
+    for role, x, required in (
         ("D", d, instruction.type_d),
         ("A", a, instruction.stored_type("A")),
         ("B", b, instruction.stored_type("B")),
     ):
-        need_type(instruction, role, x, wanted)
+        need_type(instruction, role, x, required)
     _copy_accumulators(instruction, c, d)
     operands = {
         "d": register_operand(instruction, "D", d),
@@ -120,8 +120,8 @@ def _with_factors(atom: MmaAtom, d: Tensor, of_rows: Any, of_columns: Any, c: Te
     d, c = _ranked(instruction, "D", d, d), _ranked(instruction, "C", c, d)
     _copy_accumulators(instruction, c, d)
     extents = [size(x.linear[i]) for x, i in ((a, 1), (b, 1), (a, 2))]
-    for x, wanted in ((of_a, [extents[0], extents[2]]), (of_b, [extents[1], extents[2]])):
-        if [size(x.linear[i]) for i in (1, 2)] != wanted:
+    for x, required in ((of_a, [extents[0], extents[2]]), (of_b, [extents[1], extents[2]])):
+        if [size(x.linear[i]) for i in (1, 2)] != required:
             raise ConstraintError(
                 f"{instruction}: factors {x.linear} for operands (V,M,K) {a.linear} and (V,N,K) {b.linear}: they have "
                 "the modes of their operand"
@@ -252,5 +252,5 @@ def _same_registers(c: Tensor, d: Tensor) -> bool:
     one, other = c.engine, d.engine
     if not isinstance(one, Registers) or not isinstance(other, Registers) or one.frag is not other.frag:
         return False
-    known = isinstance(one.offset, int) and isinstance(other.offset, int)
-    return known and one.offset == other.offset and c.linear == d.linear
+    is_static = isinstance(one.offset, int) and isinstance(other.offset, int)
+    return is_static and one.offset == other.offset and c.linear == d.linear

@@ -79,8 +79,8 @@ class TiledMma(MmaAtom):
 
     def permutation(self, mode: int) -> Any:
         """The tiler of mode 0 (M), 1 (N) or 2 (K)."""
-        given = self.permutation_mnk[mode]
-        return self.shape_mnk[mode] * size(self.thr_layout_vmnk[mode + 1]) if given is None else given
+        tiler = self.permutation_mnk[mode]
+        return self.shape_mnk[mode] * size(self.thr_layout_vmnk[mode + 1]) if tiler is None else tiler
 
     def get_tile_size(self, mode_idx: int, *, loc: Any = None, ip: Any = None) -> int:
         """The extent of the tile along M (0), N (1) or K (2)."""
@@ -127,8 +127,8 @@ class TiledMma(MmaAtom):
             if scales is None:
                 raise ConstraintError(f"{self.instruction} reads no scale factors from registers")
             return scales
-        found: Layout = getattr(self, f"tv_layout_{which}")
-        return found
+        layout: Layout = getattr(self, f"tv_layout_{which}")
+        return layout
 
     @overload
     def thrfrg_A(self, x: Tensor) -> Tensor: ...
@@ -317,8 +317,8 @@ class ThrMma(TiledMma):
         need_whole_tiles(x, tile, f"partition_{which} of a tiled MMA of {self.instruction}")
         v, *mnk = self.thr_vmnk
         coord = (v, (mnk[rows], mnk[columns])), (None, (None,) * rank(layout_of(x)))
-        found = sliced(self.thrfrg(which, x), coord)
-        return found if which.startswith("SF") else remember_partition(found, self, which, x)
+        part = sliced(self.thrfrg(which, x), coord)
+        return part if which.startswith("SF") else remember_partition(part, self, which, x)
 
     @overload
     def partition_A(self, x: Tensor, *, loc: Any = None, ip: Any = None) -> Tensor: ...
@@ -375,22 +375,22 @@ def make_tiled_mma(
     layout = atom_layout_mnk if isinstance(atom_layout_mnk, Layout) else make_layout(atom_layout_mnk)
     if not isinstance(layout.shape, tuple):
         layout = make_layout(layout)
-    given = permutation_mnk if isinstance(permutation_mnk, tuple) else (permutation_mnk,)
-    check_mma_operands(layout, permutation_mnk, given)
+    tilers = permutation_mnk if isinstance(permutation_mnk, tuple) else (permutation_mnk,)
+    check_mma_operands(layout, permutation_mnk, tilers)
     layout = append(layout, Layout(1, 0), 3)
-    given = given + (None,) * (3 - len(given))
-    made = TiledMma(atom.op, layout, given)
+    tilers = tilers + (None,) * (3 - len(tilers))
+    made = TiledMma(atom.op, layout, tilers)
     for mode, name in enumerate("MNK"):
         covered = made.shape_mnk[mode] * size(layout[mode])
         if made.get_tile_size(mode) % covered:
             raise ConstraintError(
                 f"permutation_mnk: {made.get_tile_size(mode)} along {name} is not a multiple of the {covered} that "
                 f"{size(layout[mode])} atoms of {made.shape_mnk[mode]} cover: enlarge it or use fewer atoms along "
-                f"{name} (atom layout {layout}, permutation {_shown(given)})"
+                f"{name} (atom layout {layout}, permutation {_shown(tilers)})"
             )
     if made.instruction.sparsity > 1 and not isinstance(made.permutation(2), int):
         raise ConstraintError(
-            f"permutation_mnk: K of {made.instruction} is an extent or None, not {_shown(given)}: the stored elements "
+            f"permutation_mnk: K of {made.instruction} is an extent or None, not {_shown(tilers)}: the stored elements "
             "of A and their metadata are in the order of K"
         )
     return made

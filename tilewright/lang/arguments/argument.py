@@ -82,8 +82,8 @@ def _notes(value: Any) -> dict[str, Any]:
         names = getattr(value, "_fields", ())
     if not names:
         return {}
-    found = _hints(type(value))
-    return {f".{name}": found[name] for name in names if name in found}
+    hints = _hints(type(value))
+    return {f".{name}": hints[name] for name in names if name in hints}
 
 
 def _hints(cls: type) -> dict[str, Any]:

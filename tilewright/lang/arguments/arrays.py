@@ -86,8 +86,8 @@ def array_behind(x: Any) -> Array | None:
     >>> array_behind(np.zeros((2, 3))).shape, array_behind(7)
     ((2, 3), None)
     """
-    found: Array | None = getattr(x, "array", None)
-    return array_of(x) if found is None and is_array(x) else found
+    array: Array | None = getattr(x, "array", None)
+    return array_of(x) if array is None and is_array(x) else array
 
 
 _WITHOUT_MEMORY = ("FakeTensor", "FunctionalTensor")  # what PyTorch traces with: shapes and dtypes
@@ -265,12 +265,12 @@ def _capsule(x: Any) -> Array:
 
 def _dlpack_type(dtype: _Type) -> Any:
     bits = 1 if dtype.code == BOOL.dlpack else dtype.bits
-    found = next((kind for kind in SCALARS.values() if (kind.dlpack, kind.width) == (dtype.code, bits)), None)
-    if dtype.lanes != 1 or found is None:
+    scalar = next((kind for kind in SCALARS.values() if (kind.dlpack, kind.width) == (dtype.code, bits)), None)
+    if dtype.lanes != 1 or scalar is None:
         raise ArgumentError(
             f"kernels do not know DLPack's type (code {dtype.code}, {dtype.bits} bits, {dtype.lanes} lanes)"
         )
-    return class_of(found)
+    return class_of(scalar)
 
 
 def looks_like(arrays: Sequence[Any]) -> Callable[..., bool]:

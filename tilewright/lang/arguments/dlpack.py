@@ -127,8 +127,8 @@ class HostTensor(Tensor):
         if not isinstance(layout, Layout):
             return Tensor(pointer, layout)
         shape, stride = (tuple([_number(x) for x in flatten_to_tuple(t)]) for t in (layout.shape, layout.stride))
-        given = {id(x) for x in dynamic_leaves(self.linear)}
-        layout = Layout(_unspecific(layout.shape, given), _unspecific(layout.stride, given))
+        kept = {id(x) for x in dynamic_leaves(self.linear)}
+        layout = Layout(_unspecific(layout.shape, kept), _unspecific(layout.stride, kept))
         array = self.array._replace(address=pointer.toint(), shape=shape, stride=stride)
         return HostTensor(pointer, layout, array)
 
@@ -218,14 +218,14 @@ class HostTensor(Tensor):
         shape = list(self.linear.shape)
         shape[mode] = _extent(array.shape[mode], divisibility)
         stride: list[Any] = [0] * len(shape)
-        wide, known, number = self.engine.wide, 1, 1
+        wide, product, number = self.engine.wide, 1, 1
         dynamic = False
         for i in reversed(order):
             if not isinstance(shape[i], Integer) and shape[i] == 1:
                 continue  # nothing is ever that far
-            stride[i] = _dynamic(number, known, wide) if dynamic else number
+            stride[i] = _dynamic(number, product, wide) if dynamic else number
             dynamic = dynamic or isinstance(shape[i], Integer)
-            known *= shape[i].facts.divisibility if isinstance(shape[i], Integer) else shape[i]
+            product *= shape[i].facts.divisibility if isinstance(shape[i], Integer) else shape[i]
             number *= array.shape[i]
         return self._mark(tuple(shape), tuple(stride))
 
@@ -387,11 +387,11 @@ def _number(x: Any) -> int:
     return number
 
 
-def _unspecific(x: Any, given: set[int]) -> Any:
+def _unspecific(x: Any, kept: set[int]) -> Any:
     """``x`` where run-time leaves that were computed promise no divisor: that of today's number binds no later call."""
     if isinstance(x, tuple):
-        return tuple([_unspecific(part, given) for part in x])
-    return _dynamic(_number(x), 1, x.width == 64) if isinstance(x, Integer) and id(x) not in given else x
+        return tuple([_unspecific(part, kept) for part in x])
+    return _dynamic(_number(x), 1, x.width == 64) if isinstance(x, Integer) and id(x) not in kept else x
 
 
 def _known(x: Any) -> Any:
@@ -464,19 +464,19 @@ def _compact_order(array: Array, order: tuple[int, ...] | None, text: str) -> li
     """The modes from slowest to fastest, checked to make the array compact."""
     modes = range(len(array.shape))
     if order is None:
-        found = sorted(modes, key=lambda i: (array.stride[i], array.shape[i] > 1), reverse=True)
+        by_stride = sorted(modes, key=lambda i: (array.stride[i], array.shape[i] > 1), reverse=True)
     else:
-        found = list(order)
-        if sorted(found) != list(modes):
+        by_stride = list(order)
+        if sorted(by_stride) != list(modes):
             raise ArgumentError(f"stride_order {tuple(order)} is not a permutation of the modes of {text}")
     if 0 in array.shape:  # compact in every order, whatever its strides say
-        return found if order else list(modes)
+        return by_stride if order else list(modes)
     step = 1
-    for i in reversed(found):
+    for i in reversed(by_stride):
         if array.stride[i] != step and array.shape[i] > 1:
             raise ArgumentError(
-                f"mark_compact_shape_dynamic: {text} is not compact in the order {tuple(found)} (slowest first): "
+                f"mark_compact_shape_dynamic: {text} is not compact in the order {tuple(by_stride)} (slowest first): "
                 f"mode {i} has stride {array.stride[i]}, not {step}"
             )
         step *= array.shape[i]
-    return found
+    return by_stride

@@ -131,10 +131,10 @@ class StreamArgument(Argument):
         return Stream(next(values))
 
     def read(self, value: Any) -> list[Any]:
-        found = stream_handle(value)
-        if found is None:
+        stream = stream_handle(value)
+        if stream is None:
             raise self.wrong("a CUDA stream (cuda.CUstream, a PyTorch stream or its handle)", value)
-        return [found]
+        return [stream]
 
     def key(self) -> Any:
         return StreamArgument
@@ -180,8 +180,8 @@ def number_class(value: Any, annotation: Any = None) -> Any:
     """The numeric class of a number that is passed for a parameter with ``annotation``; None if it is not a number."""
     if numpy_scalars(value):
         return numeric_annotation(annotation) or objects.number_class(value.item())
-    found = objects.number_class(value)
-    return found if found is None else numeric_annotation(annotation) or found
+    cls = objects.number_class(value)
+    return cls if cls is None else numeric_annotation(annotation) or cls
 
 
 def numpy_scalars(value: Any) -> tuple[type, ...]:

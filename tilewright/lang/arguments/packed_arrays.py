@@ -23,8 +23,8 @@ def numbers_of(tensor: HostTensor) -> Any:
     if not is_packed(tensor.element_type):
         return tensor.numpy()
     leading = packed_mode(tensor.array)
-    found = _bytes(tensor)
-    codes = _codes(np.moveaxis(found, leading, -1), tensor.element_type)
+    stored = _bytes(tensor)
+    codes = _codes(np.moveaxis(stored, leading, -1), tensor.element_type)
     return np.moveaxis(codes, -1, leading).astype(np.uint8).view(tensor.element_type.dtype)
 
 

@@ -146,13 +146,13 @@ class ProtocolArgument(Argument, run_time.ProtocolSpec):
             if self.fields is not None and not exactly:
                 return self.fields.read(value)
             raise self.wrong(describe(self.template) + (f" with divisors {self.facts}" if fits else ""), value)
-        found = [_number_of(v) for v in value.__c_pointers__()]
-        for kind, leaf in zip(self.type_list, found, strict=True):
+        numbers = [_number_of(v) for v in value.__c_pointers__()]
+        for kind, leaf in zip(self.type_list, numbers, strict=True):
             if isinstance(kind, PtrType) and isinstance(leaf, DevicePointer) and leaf.address % kind.align:
                 raise self.wrong(f"an address that is a multiple of {kind.align} bytes", f"{leaf.address:#x}")
         if isinstance(value, HostTensor) and not value.array.readonly:  # else every call checks that it is not written
-            value.passed = (self.token, found)
-        return found
+            value.passed = (self.token, numbers)
+        return numbers
 
     def by_fields(self, value: Any) -> bool:
         """Whether ``value`` is read field by field: its own methods do not see what its fields hold."""
@@ -162,8 +162,8 @@ class ProtocolArgument(Argument, run_time.ProtocolSpec):
 
     def _in_the_space(self, value: Any) -> Any:
         """A pointer that ``make_ptr`` made without a memory space, as one to global memory where that was compiled."""
-        wanted = self.template._kind.space if isinstance(self.template, HostPointer) else None
-        if wanted is not MemSpace.GMEM or value._kind.space is not MemSpace.GENERIC:
+        space = self.template._kind.space if isinstance(self.template, HostPointer) else None
+        if space is not MemSpace.GMEM or value._kind.space is not MemSpace.GENERIC:
             return value
         place = value.device_pointer()
         return HostPointer(place, value.dtype, MemSpace.GMEM, value.alignment, value.wide, value.on_cpu)
@@ -171,15 +171,15 @@ class ProtocolArgument(Argument, run_time.ProtocolSpec):
     def _pointer(self, value: Any) -> HostPointer:
         """An address, as a number or kept by ctypes or TVM FFI, for a parameter that was compiled with a pointer."""
         address = getattr(value, "__tvm_ffi_opaque_ptr__", None)
-        known = address or isinstance(value, ctypes.c_void_p) or type(value) is int
-        if not isinstance(self.template, HostPointer) or not known:
+        is_address = address or isinstance(value, ctypes.c_void_p) or type(value) is int
+        if not isinstance(self.template, HostPointer) or not is_address:
             raise self.wrong_kind(describe(self.template), value)
         kind = self.template._kind
         place = address() if address else getattr(value, "value", value) or 0
         if place % kind.align:
             raise self.wrong(f"an address that is a multiple of {kind.align} bytes", f"{place:#x}")
-        found: Any = make_ptr(self.template.dtype, place, AddressSpace(kind.space.value), kind.align)
-        return found
+        pointer: Any = make_ptr(self.template.dtype, place, AddressSpace(kind.space.value), kind.align)
+        return pointer
 
     def _read_array(self, value: Any, array: Any, dtype: Any) -> list[Any]:
         """An array for a parameter that was compiled with a tensor: it must be what the tensor's layout says.

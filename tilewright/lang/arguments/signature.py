@@ -165,13 +165,13 @@ def adapt(name: str, value: Any, annotation: Any) -> Any:
     The conversion is that of the types (``Int32(x)`` of an Int64), but a parameter that counts takes no fraction.
     """
     cls = numeric_annotation(annotation)
-    given = objects.number_class(value)
-    if cls is None or given is None or given is cls:
+    value_class = objects.number_class(value)
+    if cls is None or value_class is None or value_class is cls:
         return value
-    if given.is_float and not cls.is_float:
+    if value_class.is_float and not cls.is_float:
         raise fail(
             f"argument '{name}': expected {cls.__name__}, got {objects.describe(value)}, which would lose its "
             f"fraction; convert it: {cls.__name__}(...)"
         )
     exact = annotation not in (int, float, bool)  # these name a kind of number, and no width
-    return cls(value) if exact or given.is_float != cls.is_float else value
+    return cls(value) if exact or value_class.is_float != cls.is_float else value

@@ -88,8 +88,8 @@ class Array:
     @property
     def space(self) -> AddressSpace:
         """Where it is."""
-        found: AddressSpace = self.place.memspace
-        return found
+        space: AddressSpace = self.place.memspace
+        return space
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
@@ -127,8 +127,8 @@ class Array:
     def subview(self, offset: Any, *, loc: Any = None, ip: Any = None) -> Array:
         """The array from the element ``offset`` on."""
         place = self.place + offset
-        known = unwrap(offset)
-        rest = self.layout if len(self.shape) > 1 or not isinstance(known, int) else make_layout(self._rest(known))
+        start = unwrap(offset)
+        rest = self.layout if len(self.shape) > 1 or not isinstance(start, int) else make_layout(self._rest(start))
         return Array._of(place, rest)
 
     def _rest(self, offset: int) -> int:
@@ -140,8 +140,8 @@ class Array:
 
     def value(self, extra: int = 0) -> Value:
         """Its address, as an operand of the IR."""
-        found: Value = self.place.value(extra)
-        return found
+        address: Value = self.place.value(extra)
+        return address
 
     def toint(self, *, dtype: Any = None, loc: Any = None, ip: Any = None) -> Any:
         """Its address as a number."""
@@ -249,8 +249,8 @@ def _aligned(place: Any, alignment: int | None) -> Any:
 
 
 def _extents(shape: Any) -> tuple[int, ...]:
-    given = shape if isinstance(shape, Sequence) else (1 if shape is None else shape,)
-    extents = tuple(unwrap(n) for n in given)
+    dims = shape if isinstance(shape, Sequence) else (1 if shape is None else shape,)
+    extents = tuple(unwrap(n) for n in dims)
     if not extents or not all(isinstance(n, int) and n > 0 for n in extents):
         raise ConstraintError(f"Array: the extents are Python ints of at least 1, not {shape!r}")
     return extents

@@ -320,9 +320,9 @@ def store(
 
 def not_followed(what: str, *hints: str | None) -> None:
     """Warn of hints that are given."""
-    if given := [h for h in hints if h is not None]:
+    if ignored := [h for h in hints if h is not None]:
         warnings.warn(
-            f"{what}: the cache hints {', '.join(given)} are not followed; the program means the same",
+            f"{what}: the cache hints {', '.join(ignored)} are not followed; the program means the same",
             HintWarning,
             stacklevel=3,
         )
@@ -330,8 +330,8 @@ def not_followed(what: str, *hints: str | None) -> None:
 
 def in_space(pointer: Pointer, ss: str | None, what: str) -> Pointer:
     """The pointer, which is one to shared memory if ``ss`` says so."""
-    wanted = {None: None, "cta": "smem", "cluster": "dsmem"}.get(ss, ss)
-    if wanted is not None and str(pointer.memspace) not in (wanted, "smem"):
+    space = {None: None, "cta": "smem", "cluster": "dsmem"}.get(ss, ss)
+    if space is not None and str(pointer.memspace) not in (space, "smem"):
         raise ConstraintError(f"{what}: ss={ss!r}, but {pointer} is not a pointer to shared memory")
     return pointer
 
@@ -342,9 +342,9 @@ def pointer_of(ptr: Any, what: str) -> Pointer:
     if isinstance(pointer, Value) and isinstance(pointer.type, PtrType):  # what ``Pointer.llvm_ptr`` gives
         pointer = Pointer(pointer, class_of(pointer.type.elem))
     if not isinstance(pointer, Pointer):
-        given = f"a number ({type(ptr).__name__})" if isinstance(ptr, Numeric) else repr(ptr)
+        shown = f"a number ({type(ptr).__name__})" if isinstance(ptr, Numeric) else repr(ptr)
         raise ConstraintError(
-            f"{what}: a pointer (or a tensor, for its first element) is needed, not {given}: tensor.iterator + i "
+            f"{what}: a pointer (or a tensor, for its first element) is needed, not {shown}: tensor.iterator + i "
             "points to the element at offset i"
         )
     return pointer

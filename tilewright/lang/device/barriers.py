@@ -77,8 +77,8 @@ def barrier_reduce(
     (``popc``), or whether for all (``and``) or for some (``or``)."""
     named = _named(barrier_id, number_of_threads, "barrier_reduce")
     (meeting,) = call(BarrierReduce(kind, aligned), Boolean(predicate), *named, results=(I64,))
-    (found,) = call(BarrierReduced(kind), meeting, named[1], results=(I32 if kind == "popc" else BOOL,))
-    return wrap(found)
+    (reduced,) = call(BarrierReduced(kind), meeting, named[1], results=(I32 if kind == "popc" else BOOL,))
+    return wrap(reduced)
 
 
 def _named(barrier_id: Any, number_of_threads: Any, what: str) -> tuple[Value, Value]:

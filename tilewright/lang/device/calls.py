@@ -14,8 +14,8 @@ from tilewright.lang.tensors.pointer import Pointer
 
 def call(atom: Instruction, *operands: Any, results: tuple[Type, ...] = (), **attrs: Any) -> list[Value]:
     accessed = {access.operand for access in atom.accesses}
-    given = [x.ptr if isinstance(x, NumberInMemory) and i in accessed else x for i, x in enumerate(operands)]
-    return Builder.current().call(atom, [operand(x) for x in given], results, **attrs)
+    values = [x.ptr if isinstance(x, NumberInMemory) and i in accessed else x for i, x in enumerate(operands)]
+    return Builder.current().call(atom, [operand(x) for x in values], results, **attrs)
 
 
 def operand(x: Any) -> Value:

@@ -69,5 +69,5 @@ def _response(pointer: Any) -> Pointer:
             f"the answer of clusterlaunchcontrol are 16 bytes of shared memory, aligned to 16, not {pointer}: "
             "allocate_array(Int32, 4, byte_alignment=16)"
         )
-    found: Pointer = recast_ptr(pointer, dtype=Int32)
-    return found
+    response: Pointer = recast_ptr(pointer, dtype=Int32)
+    return response

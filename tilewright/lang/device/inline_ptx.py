@@ -38,7 +38,7 @@ def inline_ptx(ptx: str, *, read_only_args: Sequence[Any] = (), loc: Any = None,
     [0, 1]
     """
     values = [operand(x) for x in read_only_args]
-    text = _READ.sub(lambda found: f"${found[1]}", ptx)
+    text = _READ.sub(lambda match: f"${match[1]}", ptx)
     if "{$" in text:
         raise ConstraintError(
             f"inline_ptx({ptx!r}): operands are {{$r0}}, {{$r1}}, ...; use llvm.inline_asm for results"
@@ -98,27 +98,27 @@ def inline_asm(
     Raises ConstraintError where constraints, operands and results do not agree. ``has_side_effects`` keeps the text
     even where its results are never read. Source: LLVM Language Reference, "Inline Assembler Expressions".
     """
-    found = ptx_constraints.read(constraints, asm_string)
-    outputs, inputs = found.outputs, found.inputs
+    parsed = ptx_constraints.read(constraints, asm_string)
+    outputs, inputs = parsed.outputs, parsed.inputs
     types = list(res.body) if isinstance(res, StructType) else [] if res is None else [res]
     intel = asm_dialect is not None and "INTEL" in str(asm_dialect).upper()
     if is_align_stack or operand_attrs or tail_call_kind or intel:
         raise ConstraintError("inline_asm: of LLVM's options only has_side_effects has a meaning for PTX")
-    for what, named, given in (("result", outputs, types), ("operand", inputs, operands_)):
-        if len(named) != len(given):
+    for what, named, count in (("result", outputs, types), ("operand", inputs, operands_)):
+        if len(named) != len(count):
             raise ConstraintError(
                 f"inline_asm({asm_string!r}): {len(named)} {what} constraints in {constraints!r} for "
-                f"{len(given)} {what}s"
+                f"{len(count)} {what}s"
             )
     values: list[Any] = [x if isinstance(x, str) else operand(x) for x in operands_]
-    values = values[found.read_write :] + values[: found.read_write]
+    values = values[parsed.read_write :] + values[: parsed.read_write]
     _check_operands(asm_string, constraints, len(outputs), inputs, values)
     if res is None and as_instruction(asm_string, values):
         return None
     text, inputs, values = _with_numbers(asm_string, len(outputs), inputs, values)
     made = taken_apart(text, outputs, inputs, values)
     if made is None:
-        atom = InlinePtx(text, outputs, inputs, has_side_effects or not outputs, found.memory)
+        atom = InlinePtx(text, outputs, inputs, has_side_effects or not outputs, parsed.memory)
         ready = [into(v, REGISTERS[atom.letter(i)]) for i, v in enumerate(values)]
         made = Builder.current().call(atom, ready, tuple(REGISTERS[c] for c in outputs))
     results = [out_of(v, _type(t)) for v, t in zip(made, types, strict=True)]
@@ -171,13 +171,13 @@ def _written(text: str, i: int, letter: str, value: Any) -> str:
         return value
     integer = isinstance(value, Constant) and isinstance(value.type, ScalarType) and not value.type.is_float
     if letter == "C" or not integer:
-        wanted = "a Python string" if letter == "C" else "an integer known while staging"
-        raise ConstraintError(f"inline_asm({text!r}): operand {i}, of constraint {letter}, is not {wanted}")
+        required = "a Python string" if letter == "C" else "an integer known while staging"
+        raise ConstraintError(f"inline_asm({text!r}): operand {i}, of constraint {letter}, is not {required}")
     return str(int(value.value))
 
 
-def _type(asked: Any) -> Type:
-    found = asked if isinstance(asked, Type) else getattr(asked, "ir_type", None)
-    if not isinstance(found, (ScalarType, VecType)):
-        raise ConstraintError(f"inline_asm: {asked!r} is not a result type; T.f32(), T.i32(), ... are")
-    return found
+def _type(dtype: Any) -> Type:
+    type_ = dtype if isinstance(dtype, Type) else getattr(dtype, "ir_type", None)
+    if not isinstance(type_, (ScalarType, VecType)):
+        raise ConstraintError(f"inline_asm: {dtype!r} is not a result type; T.f32(), T.i32(), ... are")
+    return type_

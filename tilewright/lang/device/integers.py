@@ -149,8 +149,8 @@ def _integer(name: str, value: Any) -> Any:
 
 def _alike(name: str, *values: Any) -> list[Any]:
     """32-bit integers of one type; Python ints take the type of the others."""
-    found = next((type(v) for v in values if not isinstance(v, int)), Int32)
-    numbers = [found(v) if isinstance(v, int) else as_numeric(v) for v in values]
+    cls = next((type(v) for v in values if not isinstance(v, int)), Int32)
+    numbers = [cls(v) if isinstance(v, int) else as_numeric(v) for v in values]
     if {type(n) for n in numbers} not in ({Int32}, {Uint32}):
         names = ", ".join(type(n).__name__ for n in numbers)
         raise ConstraintError(f"cute.arch.{name} takes 32-bit integers of one type, not {names}")

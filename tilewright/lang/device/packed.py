@@ -112,8 +112,8 @@ def calc_packed_f32x2_op(
     """
     name = getattr(calc_func, "__name__", repr(calc_func))
     if name not in OPERATIONS:
-        known = ", ".join(f"nvvm.{known}" for known in OPERATIONS)
-        raise ConstraintError(f"calc_packed_f32x2_op: calc_func is one of {known}, not {name}")
+        choices = ", ".join(f"nvvm.{choices}" for choices in OPERATIONS)
+        raise ConstraintError(f"calc_packed_f32x2_op: calc_func is one of {choices}, not {name}")
     sources = (src_a, src_b, src_c) if name == "fma_packed_f32x2" else (src_a, src_b)
     if len(sources) == 2 and src_c is not None:
         raise ConstraintError(f"calc_packed_f32x2_op: {name} has two operands: src_c is None")

@@ -86,10 +86,10 @@ def cvt_packfloat(*args: Any, rnd: Any = None, sat: Any = None, loc: Any = None,
 
 def _operands(what: str, args: tuple[Any, ...], count: int) -> tuple[Any, ...]:
     """The operands, without the type of the result that some releases take first."""
-    given = args[1:] if len(args) == count + 1 else args
-    if len(given) != count:
-        raise ConstraintError(f"nvvm.{what} takes {count} operands, not {len(given)}")
-    return given
+    operands = args[1:] if len(args) == count + 1 else args
+    if len(operands) != count:
+        raise ConstraintError(f"nvvm.{what} takes {count} operands, not {len(operands)}")
+    return operands
 
 
 def _row(what: str, kind: Any) -> tuple[Any, Any]:
@@ -108,6 +108,6 @@ def _modes(what: str, rnd: Any, sat: Any, saturates: bool) -> None:
     """The modes that the conversion has, or none given."""
     if rnd is not None and getattr(rnd, "value", rnd) != "rn":
         raise ConstraintError(f"nvvm.{what}: rnd={rnd!r}; numbers are rounded to the nearest even one: leave rnd out")
-    wanted = SaturationModeKind.SATFINITE if saturates else SaturationModeKind.NONE
-    if sat is not None and sat is not wanted:
-        raise ConstraintError(f"nvvm.{what}: sat={sat!r}; this conversion has {wanted}")
+    mode = SaturationModeKind.SATFINITE if saturates else SaturationModeKind.NONE
+    if sat is not None and sat is not mode:
+        raise ConstraintError(f"nvvm.{what}: sat={sat!r}; this conversion has {mode}")

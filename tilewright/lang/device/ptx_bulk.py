@@ -38,9 +38,9 @@ def follows(statement: Statement, regs: PtxRegisters) -> bool:
 
 def emit(statement: Statement, regs: PtxRegisters) -> None:
     """Emit a statement that is followed."""
-    found = _emitter(statement, regs)
-    assert found is not None
-    found()
+    emitter = _emitter(statement, regs)
+    assert emitter is not None
+    emitter()
 
 
 def _emitter(statement: Statement, regs: PtxRegisters) -> Callable[[], None] | None:
@@ -49,11 +49,11 @@ def _emitter(statement: Statement, regs: PtxRegisters) -> Callable[[], None] | N
     size = regs.constant(operands[2]) if len(operands) > 2 else None
     if size is None:
         return None
-    if (found := _LOAD.fullmatch(statement.opcode)) is not None:
-        return _load(regs, operands, size, *map(bool, found.groups()))
-    if (found := _STORE.fullmatch(statement.opcode)) is not None:
+    if (match := _LOAD.fullmatch(statement.opcode)) is not None:
+        return _load(regs, operands, size, *map(bool, match.groups()))
+    if (match := _STORE.fullmatch(statement.opcode)) is not None:
         reduces = statement.opcode.startswith("cp.reduce")
-        return _store(regs, operands, size, bool(found[1]), found[2], found[3]) if reduces is bool(found[2]) else None
+        return _store(regs, operands, size, bool(match[1]), match[2], match[3]) if reduces is bool(match[2]) else None
     if statement.opcode == _TO_BLOCK and len(operands) == 4:
         return _to_block(regs, operands, size)
     return None
@@ -81,8 +81,8 @@ def _store(
     regs: PtxRegisters, operands: tuple[Operand, ...], size: int, hint: bool, reduction: str | None, written: str | None
 ) -> Callable[[], None] | None:
     element = U8 if reduction is None else reduction_element(reduction, written or "")
-    known = regs.reaches(operands[0], "global") and regs.reaches(operands[1], "shared::cta")
-    if len(operands) != 3 + hint or not known or element is None:
+    in_reach = regs.reaches(operands[0], "global") and regs.reaches(operands[1], "shared::cta")
+    if len(operands) != 3 + hint or not in_reach or element is None:
         return None
 
     def emitted() -> None:

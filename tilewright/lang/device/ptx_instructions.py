@@ -30,8 +30,10 @@ def reaches(address: Value, space: str | None) -> bool:
     base, _ = _base(address)
     if _mapped(base)[0] is not None:
         return space == "shared::cluster"
-    found = pointer_of(base)
-    return found is not None and isinstance(found.type, PtrType) and found.type.space in _SPACES[space or "generic"]
+    pointer = pointer_of(base)
+    return (
+        pointer is not None and isinstance(pointer.type, PtrType) and pointer.type.space in _SPACES[space or "generic"]
+    )
 
 
 def place_of(address: Value, element: ScalarType, align: int, offset: int = 0) -> Pointer:
@@ -70,10 +72,10 @@ def shared_place_of(address: Value) -> tuple[Pointer, Value | None] | None:
     """The pointer to shared memory of the own block that ``address`` was made from, and the rank of the block that it
     was mapped to (None: its own); None where that is not known."""
     mapped, rank = _mapped(address)
-    found = mapped if mapped is not None else pointer_of(address)
-    if found is None or not isinstance(found.type, PtrType) or found.type.space is not MemSpace.SMEM:
+    pointer = mapped if mapped is not None else pointer_of(address)
+    if pointer is None or not isinstance(pointer.type, PtrType) or pointer.type.space is not MemSpace.SMEM:
         return None
-    return Pointer(found, Int64), rank
+    return Pointer(pointer, Int64), rank
 
 
 _SPACES: dict[str, tuple[MemSpace, ...]] = {

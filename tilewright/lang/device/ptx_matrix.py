@@ -36,9 +36,9 @@ def follows(statement: Statement, regs: PtxRegisters) -> bool:
 
 def emit(statement: Statement, regs: PtxRegisters) -> None:
     """Emit a statement that is followed."""
-    found = _emitter(statement, regs)
-    assert found is not None
-    found()
+    emitter = _emitter(statement, regs)
+    assert emitter is not None
+    emitter()
 
 
 def is_matrix(opcode: str) -> bool:
@@ -47,8 +47,8 @@ def is_matrix(opcode: str) -> bool:
 
 
 def _emitter(statement: Statement, regs: PtxRegisters) -> Callable[[], None] | None:
-    if (found := _MATRIX.fullmatch(statement.opcode)) is not None:
-        return _copy(regs, statement.operands, found[1] == "ld", int(found[2]), found[3] is not None)
+    if (match := _MATRIX.fullmatch(statement.opcode)) is not None:
+        return _copy(regs, statement.operands, match[1] == "ld", int(match[2]), match[3] is not None)
     atom = _BY_MNEMONIC.get(statement.opcode)
     return None if atom is None else _product(regs, statement.operands, atom)
 
@@ -62,8 +62,8 @@ def _copy(
     if len(words) != matrices:
         name = "ldmatrix" if loads else "stmatrix"
         raise ConstraintError(f"inline PTX: {name} of x{matrices} takes {matrices} registers, not {len(words)}")
-    known = all(map(regs.declares, words)) if loads else True
-    if not known or not regs.reaches(row, "shared::cta"):
+    declared = all(map(regs.declares, words)) if loads else True
+    if not declared or not regs.reaches(row, "shared::cta"):
         return None
 
     def emitted() -> None:
@@ -92,9 +92,9 @@ def _product(regs: PtxRegisters, operands: tuple[Operand, ...], atom: MmaSync) -
     words = [parts(o) for o in operands]
     if len(words) != 4 or [len(w) for w in words] != counts:
         given = ", ".join(str(len(w)) for w in words)
-        wanted = ", ".join(map(str, counts))
+        expected_counts = ", ".join(map(str, counts))
         raise ConstraintError(
-            f"inline PTX: {atom.mnemonic()} takes D, A, B and C in {wanted} registers, not operands of {given}"
+            f"inline PTX: {atom.mnemonic()} takes D, A, B and C in {expected_counts} registers, not operands of {given}"
         )
     if not all(map(regs.declares, words[0])):
         return None

@@ -75,24 +75,24 @@ class MemoryOpcode:
         name, *parts = opcode.split(".")
         if name not in ("ld", "st", "atom", "red") or not parts or parts[-1] not in KINDS | dict.fromkeys(_ATOMICS):
             return None
-        found = cls(name, U32)
+        made = cls(name, U32)
         for part in parts:
             if part == "volatile":
-                found = replace(found, order="relaxed", scope="sys")
+                made = replace(made, order="relaxed", scope="sys")
             elif part in ("v2", "v4", "v8"):
-                found = replace(found, count=int(part[1]))
+                made = replace(made, count=int(part[1]))
             elif part in KINDS:
-                found = replace(found, kind=KINDS[part])
+                made = replace(made, kind=KINDS[part])
             elif part in _ORDERS or part in _SCOPES or part in SPACES or part in _ATOMICS:
-                known = {"order": _ORDERS, "scope": _SCOPES, "space": SPACES, "operation": _ATOMICS}
-                field = next(field for field, words in known.items() if part in words)
+                choices = {"order": _ORDERS, "scope": _SCOPES, "space": SPACES, "operation": _ATOMICS}
+                field = next(field for field, words in choices.items() if part in words)
                 named: dict[str, Any] = {field: part}
-                found = replace(found, **named)
+                made = replace(made, **named)
             elif part == "cv" and name == "ld":  # what others wrote meanwhile
-                found = replace(found, order="relaxed", scope="sys")
+                made = replace(made, order="relaxed", scope="sys")
             elif not (_HINT.fullmatch(part) if name in ("ld", "st") else part == "noftz"):
                 return None
-        return found if found._sound() else None
+        return made if made._sound() else None
 
     def _sound(self) -> bool:
         if self.name in ("ld", "st"):  # ordered ones are of 32 or 64 bits
@@ -152,11 +152,11 @@ class MemoryOpcode:
 
     def _update(self, regs: PtxRegisters, place: Pointer, operands: tuple[Operand, ...]) -> None:
         assert self.operation is not None
-        given = [[wrap(regs.number(o, self.kind)) for o in parts(x)] for x in operands[self.address + 1 :]]
-        compare = given[0] if len(given) == 2 else [None] * self.count
+        values = [[wrap(regs.number(o, self.kind)) for o in parts(x)] for x in operands[self.address + 1 :]]
+        compare = values[0] if len(values) == 2 else [None] * self.count
         targets = parts(operands[0]) if self.name == "atom" else ("_",) * self.count
         for i, target in enumerate(targets):
-            old = atomic.update(self.operation, place + i, given[-1][i], compare[i], sem=self.order, scope=self.scope)
+            old = atomic.update(self.operation, place + i, values[-1][i], compare[i], sem=self.order, scope=self.scope)
             regs.write(target, old.ir_value())
 
 
@@ -215,14 +215,14 @@ def follows(statement: Statement, regs: PtxRegisters) -> bool | None:
         return True
     if opcode in _COUNTS:
         return str(operands[0]).isdigit()
-    if (found := _MBARRIER.fullmatch(opcode)) is not None:
-        state = found[1].startswith("arrive")  # which the operation does not give
-        at = int(state or "wait" in found[1])
-        count = operands[2:] if found[1] == "arrive" else ()
+    if (match := _MBARRIER.fullmatch(opcode)) is not None:
+        state = match[1].startswith("arrive")  # which the operation does not give
+        at = int(state or "wait" in match[1])
+        count = operands[2:] if match[1] == "arrive" else ()
         if state and operands[0] != "_" or not all(str(o).isdigit() for o in count):
             return False
-        known = "wait" not in found[1] or regs.declares(parts(operands[0])[0], predicate=True)
-        return known and regs.shared_place(operands[at]) is not None
+        declared = "wait" not in match[1] or regs.declares(parts(operands[0])[0], predicate=True)
+        return declared and regs.shared_place(operands[at]) is not None
     if _NOINC.fullmatch(opcode):
         return regs.shared_place(operands[0]) is not None
     if opcode.startswith(("cp.async.bulk.", "cp.reduce.async.bulk.")):
@@ -250,8 +250,8 @@ def emit(statement: Statement, regs: PtxRegisters) -> None:
         meet = barriers.barrier if barrier[2] == "sync" else barriers.barrier_arrive
         of, threads = (*named, None)[:2]
         meet(barrier_id=of, number_of_threads=threads, aligned=barrier[1] == "bar" or barrier[3] is not None)
-    elif (found := _MBARRIER.fullmatch(opcode)) is not None:
-        _at_mbarrier(found[1], found[2], found[3], regs, operands)
+    elif (match := _MBARRIER.fullmatch(opcode)) is not None:
+        _at_mbarrier(match[1], match[2], match[3], regs, operands)
     elif _NOINC.fullmatch(opcode):
         made = regs.shared_place(operands[0])
         assert made is not None
@@ -270,14 +270,14 @@ _CP_ASYNC = re.compile(r"cp\.async\.(ca|cg)\.shared(?:::cta)?\.global(?:\.L2::(?
 
 def _cp_async(statement: Statement, regs: PtxRegisters) -> CpAsync | None:
     """The copy; None where it is not followed: with a size of the source that is less, zeros are filled in."""
-    found, operands = _CP_ASYNC.fullmatch(statement.opcode), statement.operands
-    if found is None or len(operands) not in (3, 4):
+    match, operands = _CP_ASYNC.fullmatch(statement.opcode), statement.operands
+    if match is None or len(operands) not in (3, 4):
         return None
     sizes = [regs.constant(o) for o in operands[2:]]
-    known = regs.reaches(operands[0], "shared::cta") and regs.reaches(operands[1], "global")
-    if not known or sizes[0] not in (4, 8, 16) or sizes[-1] != sizes[0] or found[1] == "cg" and sizes[0] != 16:
+    in_reach = regs.reaches(operands[0], "shared::cta") and regs.reaches(operands[1], "global")
+    if not in_reach or sizes[0] not in (4, 8, 16) or sizes[-1] != sizes[0] or match[1] == "cg" and sizes[0] != 16:
         return None
-    return CpAsync(8 * sizes[0], LoadCacheMode(found[1]))
+    return CpAsync(8 * sizes[0], LoadCacheMode(match[1]))
 
 
 def _at_mbarrier(

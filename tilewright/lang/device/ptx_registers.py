@@ -126,10 +126,10 @@ class PtxRegisters:
     def read(self, name: str) -> Value:
         """The value of a register; of one that holds a pointer, its address."""
         if name in self.values:
-            found = self.values[name]
-            if isinstance(found.type, PtrType):
-                found = Builder.current().emit("ptr.toint", (found,), (I64,)).result
-            return found
+            value = self.values[name]
+            if isinstance(value.type, PtrType):
+                value = Builder.current().emit("ptr.toint", (value,), (I64,)).result
+            return value
         if name not in self.of_function:
             raise ConstraintError(f"inline PTX: {name} is read before it is written")
         return self.of_function[name][0].ir_value()
@@ -189,32 +189,32 @@ class PtxRegisters:
     def reaches(self, token: Operand, space: str | None) -> bool:
         """Whether ``[register + bytes]`` was made from a pointer to a state space, and no statement changes the
         register."""
-        found = _ADDRESS.fullmatch(str(token))
-        if found is None or _offset(found) is None or found[1] not in self.values or found[1] in self.assigned:
+        match = _ADDRESS.fullmatch(str(token))
+        if match is None or _offset(match) is None or match[1] not in self.values or match[1] in self.assigned:
             return False
-        return reaches(self.values[found[1]], space)
+        return reaches(self.values[match[1]], space)
 
     def place(self, token: Operand, element: ScalarType, space: str | None, align: int) -> Pointer:
         """The pointer of an address which :meth:`reaches` the space, to elements of this type."""
-        found = _ADDRESS.fullmatch(str(token))
-        assert found is not None
-        return place_of(self.values[found[1]], element, align, _offset(found) or 0)
+        match = _ADDRESS.fullmatch(str(token))
+        assert match is not None
+        return place_of(self.values[match[1]], element, align, _offset(match) or 0)
 
     def shared_place(self, token: Operand) -> tuple[Pointer, Value | None] | None:
         """The pointer to shared memory of the own block at ``[register]``, and the rank of the block of the cluster
         that is meant (None: its own); None where that is not known."""
-        found = _ADDRESS.fullmatch(str(token))
-        if found is None or found[2] or found[1] not in self.values:
+        match = _ADDRESS.fullmatch(str(token))
+        if match is None or match[2] or match[1] not in self.values:
             return None
-        return shared_place_of(self.values[found[1]])
+        return shared_place_of(self.values[match[1]])
 
     def shared_pointer(self, token: Operand) -> Pointer:
         """The pointer to shared memory that ``[register]`` was made from, as one to an mbarrier."""
         name = str(token).strip("[] ")
-        found = pointer_of(self.values[name]) if name in self.values else None
-        if found is None or not isinstance(found.type, PtrType) or found.type.space is not MemSpace.SMEM:
+        pointer = pointer_of(self.values[name]) if name in self.values else None
+        if pointer is None or not isinstance(pointer.type, PtrType) or pointer.type.space is not MemSpace.SMEM:
             raise ConstraintError(f"inline PTX: {token} is not the address of a pointer to shared memory")
-        return Pointer(found, Int64)
+        return Pointer(pointer, Int64)
 
     def tensor_memory_address(self, token: Operand) -> Value:
         """``[register + number]`` as an address of tensor memory."""

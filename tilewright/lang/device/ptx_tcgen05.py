@@ -87,8 +87,8 @@ def _relinquish(form: re.Match[str], operands: tuple[Operand, ...], regs: PtxReg
 def _columns(form: re.Match[str], operands: tuple[Operand, ...], regs: PtxRegisters) -> None:
     """``alloc [shared], columns`` or ``dealloc address, columns``."""
     place, number = operands
-    known = regs.constant(number)
-    columns = wrap(regs.number(number, I32)) if known is None else known
+    constant = regs.constant(number)
+    columns = wrap(regs.number(number, I32)) if constant is None else constant
     if form["does"] == "alloc":
         alloc_tmem(columns, Pointer(regs.shared_pointer(place).value(), Int32), form["ctas"] == "2")
     else:

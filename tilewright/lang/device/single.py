@@ -79,8 +79,8 @@ def _extreme(kind: str, x: Any, y: Any, absolute: bool, nan: bool, ftz: bool) ->
     if absolute:
         x, y = ((v.bitcast(Uint32) & 0x7FFFFFFF).bitcast(Float32) for v in (x, y))
     text = f"{kind}{'.ftz' if ftz else ''}{'.NaN' if nan else ''}.f32 $0, $1, $2;"
-    found = wrap(inline_asm(F32, [x, y], text, "=f,f,f"))
-    return (found.bitcast(Uint32) | sign).bitcast(Float32) if absolute else found
+    extreme = wrap(inline_asm(F32, [x, y], text, "=f,f,f"))
+    return (extreme.bitcast(Uint32) | sign).bitcast(Float32) if absolute else extreme
 
 
 def _float(x: Any) -> Any:

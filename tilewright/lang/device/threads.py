@@ -27,8 +27,8 @@ def _three(base: str, bounds: tuple[int | None, ...]) -> tuple[Int32, Int32, Int
 
 def block_shape() -> tuple[int, ...] | None:
     """The block's shape, where the launch states it with Python ints."""
-    found = Builder.current().block_shape
-    return tuple(found) if found is not None and None not in found else None  # type: ignore[arg-type]  # no None in it
+    shape = Builder.current().block_shape
+    return tuple(shape) if shape is not None and None not in shape else None  # type: ignore[arg-type]  # no None in it
 
 
 def thread_idx(*, loc: Any = None, ip: Any = None) -> tuple[Int32, Int32, Int32]:

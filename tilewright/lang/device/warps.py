@@ -151,10 +151,10 @@ def shuffle_sync_op(
         return TensorSSA(Builder.current().build([p.ir_value() for p in parts]), value.shape, value.dtype)
     number = as_numeric(value)
     kind = str(getattr(kind, "value", kind))
-    known = as_numeric(offset)
-    if known.is_static and not 0 <= known.value < WARP_SIZE:  # the hardware reads five bits of it
+    distance = as_numeric(offset)
+    if distance.is_static and not 0 <= distance.value < WARP_SIZE:  # the hardware reads five bits of it
         what = "the lane" if kind == "idx" else "the offset"
-        raise ConstraintError(f"shuffle_sync ({kind}): {what} {known.value} is outside a warp: take 0 to 31")
+        raise ConstraintError(f"shuffle_sync ({kind}): {what} {distance.value} is outside a warp: take 0 to 31")
     clamp = (0 if kind == "up" else 31) if mask_and_clamp is None else mask_and_clamp
     operands = (number, i32(offset), i32(_signed(mask)), i32(clamp))
     (result,) = call(Shuffle(kind), *operands, results=(number.ir_type,))

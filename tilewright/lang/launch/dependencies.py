@@ -169,11 +169,17 @@ class Dependencies:
         if names.intersection(_ENVIRONMENT):
             self._entries.append(_entry(os.environ, dict))
             self._identities.add_table(os.environ._data)  # type: ignore[attr-defined]  # as it is, not decoded
-        found = [scope[name] for name in read if name in scope]
-        found += [sys.modules[name] for name in names if name in sys.modules and name not in scope]  # imported inside
-        found += [cell.cell_contents for cell in cells if cell != EMPTY]
-        found += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values(), *vars(function).values()]
-        self._follow(found)
+        globals_read = [scope[name] for name in read if name in scope]
+        globals_read += [
+            sys.modules[name] for name in names if name in sys.modules and name not in scope
+        ]  # imported inside
+        globals_read += [cell.cell_contents for cell in cells if cell != EMPTY]
+        globals_read += [
+            *(function.__defaults__ or ()),
+            *(function.__kwdefaults__ or {}).values(),
+            *vars(function).values(),
+        ]
+        self._follow(globals_read)
 
     def _add_class(self, cls: type, made: bool) -> None:
         """A class, and its bases. ``made``: the program can make objects of it."""
@@ -190,7 +196,7 @@ class Dependencies:
 
     def _add_object(self, value: Any) -> list[Any]:
         """Compare an object, if it can change; what it holds."""
-        cls, found = type(value), list[Any]()
+        cls, parts = type(value), list[Any]()
         package = _package(cls)
         if is_array(value) or package in ("tilewright", "numpy", "jaxlib"):
             return []
@@ -202,10 +208,10 @@ class Dependencies:
             except Exception:  # it is not initialised yet, say
                 continue
             held = self._compare(value, store, read)
-            found += held if store is not MODEL else ()
+            parts += held if store is not MODEL else ()
             self._identities.add_object(value, store, read)
         self._add_class(cls, False)
-        return found
+        return parts
 
     def _follow_names(self) -> None:
         """Follow members of modules and classes that the functions mention, which may mention others."""

@@ -70,8 +70,8 @@ class CompiledFunction:
             p for p in self.parameters if not (isinstance(p.argument, StaticArgument) and p.argument.value is None)
         ]
         if not rest and len(args) == len(passed) < len(self.parameters):  # arguments that were None need not be passed
-            given = iter(args)
-            return tuple([next(given) if p in passed else None for p in self.parameters])
+            positional = iter(args)
+            return tuple([next(positional) if p in passed else None for p in self.parameters])
         for parameter in self.parameters[len(args) :]:
             if parameter.name in rest:
                 values.append(rest.pop(parameter.name))
@@ -88,20 +88,20 @@ class CompiledFunction:
 
         Arrays are remembered by what they are now (address, extents, strides) and kept alive by the callable.
         """
-        given = self.arrange(args, kwargs)
-        read = (p.argument.read(a) for p, a in zip(self.parameters, given, strict=True))
+        arguments = self.arrange(args, kwargs)
+        read = (p.argument.read(a) for p, a in zip(self.parameters, arguments, strict=True))
         return partial(self.run, [value for values in read for value in values])
 
     def configurations(self, *args: Any, **kwargs: Any) -> list[Any]:
         """How the kernels would be launched with these arguments, a ``LaunchConfig`` for each launch: the host code
         runs with kernels that only note it."""
-        given = self.arrange(args, kwargs)
-        values = [x for p, a in zip(self.parameters, given, strict=True) for x in p.argument.read(a)]
-        found: list[Any] = []
-        noting = [lambda config, _: found.append(config) for _ in self._code.kernels]
+        arguments = self.arrange(args, kwargs)
+        values = [x for p, a in zip(self.parameters, arguments, strict=True) for x in p.argument.read(a)]
+        configurations: list[Any] = []
+        noting = [lambda config, _: configurations.append(config) for _ in self._code.kernels]
         device = next((values[i].device for i in self._code.pointers), "cpu")
         self._code.body(noting, device, *values)
-        return found
+        return configurations
 
     def run(self, values: list[Any]) -> Any:
         """Run with the flat run-time values of all arguments, which were checked before."""
@@ -243,15 +243,15 @@ class Executor(CompiledFunction):
 def _equal_values(arguments: list[Argument]) -> list[tuple[int, int]]:
     """Pairs of run-time values (by position) that are one symbol of stand-in tensors."""
     first: dict[int, int] = {}
-    found: list[tuple[int, int]] = []
+    pairs: list[tuple[int, int]] = []
     at = 0
-    for argument in [leaf for given in arguments for leaf in _leaves(given)]:
+    for argument in [leaf for argument_tree in arguments for leaf in _leaves(argument_tree)]:
         symbols = getattr(getattr(argument, "template", None), "symbols", ())
         for k, symbol in enumerate(symbols, at + 1):  # the first value is the pointer
             if first.setdefault(id(symbol), k) != k:
-                found.append((first[id(symbol)], k))
+                pairs.append((first[id(symbol)], k))
         at += len(argument.types())
-    return found
+    return pairs
 
 
 def _leaves(argument: Argument) -> list[Argument]:
@@ -265,7 +265,7 @@ def _leaves(argument: Argument) -> list[Argument]:
 def _runtime_parameters(
     signature: Signature, bound: inspect.BoundArguments, arguments: list[Argument], skip: int
 ) -> list[Parameter]:
-    found = []
+    parameters = []
     listed = list(signature.parameters(bound))
     for i, ((name, _, _), argument) in enumerate(zip(listed, arguments, strict=True)):
         if i < skip or name.partition("[")[0] in signature.constexpr:
@@ -276,5 +276,5 @@ def _runtime_parameters(
             continue
         declared = signature.python.parameters.get(name)
         default = declared.default if declared is not None else inspect.Parameter.empty
-        found.append(Parameter(name, argument, default))
-    return found
+        parameters.append(Parameter(name, argument, default))
+    return parameters

@@ -91,8 +91,8 @@ class HostCode:
                     "cutlass.jax.cutlass_call make the outputs"
                 )
         if len(devices) > 1:
-            found = ", ".join(devices)
-            raise ArgumentError(f"the arrays of one call are on several devices ({found}); move them to one")
+            names = ", ".join(devices)
+            raise ArgumentError(f"the arrays of one call are on several devices ({names}); move them to one")
         for i, j in self.equal:
             if values[i] != values[j]:
                 first, second = (self.function.params[k].hint for k in (i, j))
@@ -137,28 +137,28 @@ class HostCode:
         first, second = self.launched(device, values, stream), self.launched(device, moved, stream)
         if [(kernel, config) for kernel, config, _ in first] != [(kernel, config) for kernel, config, _ in second]:
             return []
-        found = [
+        launches = [
             kernel.moving(device, config, before, after, addresses, distances)
             for (kernel, config, before), (_, _, after) in zip(first, second, strict=True)
         ]
-        return [] if None in found else found
+        return [] if None in launches else launches
 
     def launched(
         self, device: str, values: Sequence[Any], stream: int
     ) -> list[tuple[Any, LaunchConfig, Sequence[Any]]]:
         """Which kernels ``body`` launches with these values on ``device``, with their configurations and arguments.
         Nothing is launched."""
-        found: list[tuple[Any, LaunchConfig, Sequence[Any]]] = []
+        launches: list[tuple[Any, LaunchConfig, Sequence[Any]]] = []
 
         def recorder(kernel: Any) -> Callable[[LaunchConfig, Sequence[Any]], None]:
             def record(config: LaunchConfig, arguments: Sequence[Any]) -> None:
                 config = config._replace(stream=stream) if config.stream is None else config
-                found.append((kernel, config, arguments))
+                launches.append((kernel, config, arguments))
 
             return record
 
         self.body([recorder(kernel) for kernel in self.loaded[device]], None, *values)
-        return found
+        return launches
 
 
 class HostWriter:
@@ -192,18 +192,18 @@ class HostWriter:
 
     def name(self, value: Value) -> str:
         """The Python variable of a value."""
-        found = self.names.get(value)
-        if found is None:
+        name = self.names.get(value)
+        if name is None:
             base = value.hint if value.hint and value.hint.isidentifier() and value.hint.isascii() else "v"
             n = self.counts.get(base, 0)  # smaller numbers are taken
-            found = f"{base}_{n or ''}"
-            while found in self.taken:
+            name = f"{base}_{n or ''}"
+            while name in self.taken:
                 n += 1
-                found = f"{base}_{n}"
+                name = f"{base}_{n}"
             self.counts[base] = n
-            self.taken.add(found)
-            self.names[value] = found
-        return found
+            self.taken.add(name)
+            self.names[value] = name
+        return name
 
     def use(self, value: Value) -> str:
         if not isinstance(value, Constant):
@@ -294,14 +294,14 @@ class HostWriter:
         kind, result = element_of(op.operands[0].type), element_of(op.result.type)
         if opcode == "cast":
             return self.cast(operands[0], kind, result)
-        found = action(opcode, kind)
+        forms = action(opcode, kind)
         checked = opcode in DIVISIONS and not kind.is_float and not is_positive(op.operands[1])
-        if checked or not found.python:
+        if checked or not forms.python:
             place = [repr(str(op.loc or "host code"))] if checked else []
             make = partial(_divide, opcode, kind) if checked else partial(evaluate, opcode, kind)
             return f"{self.named(f'{opcode}_{kind.name}', make)}({', '.join([*operands, *place])})"
-        text = found.python.format(**dict(zip("abc", operands, strict=False)), width=kind.width)
-        exact = found.fits or TABLE[opcode].predicate or opcode in DIVISIONS
+        text = forms.python.format(**dict(zip("abc", operands, strict=False)), width=kind.width)
+        exact = forms.fits or TABLE[opcode].predicate or opcode in DIVISIONS
         return text if exact else self.rounded(text, result)
 
     def named(self, name: str, function: Callable[..., Any]) -> str:
@@ -352,11 +352,11 @@ class HostWriter:
     def op_tensormap(self, op: Op) -> None:
         """The tensor map of this launch: see :class:`tilewright.ir.tensormap.TensorMapTemplate`."""
         template, number = op.attrs["template"], sum(name.startswith("tensormap") for name in self.scope)
-        make, known = self.named(f"tensormap{number}", template), self.named(f"known{number}", template.known.get)
+        make, lookup = self.named(f"tensormap{number}", template), self.named(f"known{number}", template.known.get)
         targets = "".join(f"{self.name(r)}, " for r in op.results)
         pointer, *rest = (self.use(v) for v in op.operands)
         key = "".join(f"{x}, " for x in (f"int({pointer})", *rest))
-        self.line(f"{targets}= {known}(({key})) or {make}({', '.join((pointer, *rest))})")
+        self.line(f"{targets}= {lookup}(({key})) or {make}({', '.join((pointer, *rest))})")
 
     def op_assert(self, op: Op) -> None:
         message = f"{op.loc}: {op.attrs['message']}" if op.loc else op.attrs["message"]
@@ -391,8 +391,8 @@ class HostWriter:
         grid, block, cluster = (", ".join(map(self.use, extents)) for extents in launch[:3])
         smem = "None" if launch.takes_own_smem else self.use(launch.smem)
         stream = "None" if launch.stream is None else self.use(launch.stream)
-        asked = f"{op.attrs.get('attributes', ())!r}, {op.attrs.get('fallback')!r}, None"
-        config = f"make(LaunchConfig, (({grid}), ({block}), ({cluster}), {smem}, {stream}, {asked}))"
+        more = f"{op.attrs.get('attributes', ())!r}, {op.attrs.get('fallback')!r}, None"
+        config = f"make(LaunchConfig, (({grid}), ({block}), ({cluster}), {smem}, {stream}, {more}))"
         if launch.stream is None and all(isinstance(v, Constant) for v in launch.sizes):
             self.constants.append(f"config{len(self.constants)} = {config}")
             config = f"config{len(self.constants) - 1}"

@@ -83,22 +83,22 @@ def run(target: JitFunction[Any, Any], args: tuple[Any, ...], kwargs: dict[str, 
     """Call a staged function from Python: compile it for such arguments, or take what was compiled before."""
     last = target.last
     if last is not None and not kwargs and len(args) == last.count and last.dependencies.hold():
-        found = last.call(*args)
-        if found is not MISS:
-            return last.executor.result(found)
+        result = last.call(*args)
+        if result is not MISS:
+            return last.executor.result(result)
     fresh = kwargs.pop("no_cache", False) if "no_cache" not in target.signature.names else False
     bound = target.signature.bind(args, kwargs)
     arguments = arguments_of(target.signature, bound)
     key = tuple(argument.key() for argument in arguments)
-    known = [] if fresh else [entry for entry in target.cache.get(key, ()) if entry.dependencies.hold()]
-    entry = known[-1] if known else Specialisation(target, bound, arguments)
-    if not known:
+    entries = [] if fresh else [entry for entry in target.cache.get(key, ()) if entry.dependencies.hold()]
+    entry = entries[-1] if entries else Specialisation(target, bound, arguments)
+    if not entries:
         kept = target.cache.setdefault(key, [])
         kept.append(entry)
         del kept[:-REMEMBERED]
     target.last = None if target.signature.variadic else entry
-    given = [value for _, _, value in target.signature.parameters(bound)]
-    return entry.executor.run([leaf for a, value in zip(arguments, given, strict=True) for leaf in a.read(value)])
+    values = [value for _, _, value in target.signature.parameters(bound)]
+    return entry.executor.run([leaf for a, value in zip(arguments, values, strict=True) for leaf in a.read(value)])
 
 
 @overload

@@ -149,7 +149,7 @@ class KernelCall:
             "block": (1, 1, 1) if block is None else block,
             "cluster": (1, 1, 1) if cluster is None else cluster,
         }
-        shape = {what: _dim3(wanted, what, name) for what, wanted in given.items()}
+        shape = {what: _dim3(dims, what, name) for what, dims in given.items()}
         extents = {what: tuple(map(_known, items)) for what, items in shape.items()}
         options = {"use_pdl": use_pdl, "cooperative": cooperative, "non_portable_cluster": non_portable_cluster}
         attributes = _attributes(options, name)
@@ -205,13 +205,13 @@ def _sole(item: Any) -> Any:
     return item
 
 
-def _dim3(given: Any, what: str, name: str) -> list[Any]:
-    items = [_sole(item) for item in given] if isinstance(given, (tuple, list)) else [given]
+def _dim3(extents: Any, what: str, name: str) -> list[Any]:
+    items = [_sole(item) for item in extents] if isinstance(extents, (tuple, list)) else [extents]
     if not 1 <= len(items) <= 3:
         raise fail(f"launch of {name}: {what} takes one to three numbers, got {len(items)}")
     for item in items:
         if not isinstance(item, (int, Integer)):
-            raise fail(f"launch of {name}: {what} = {given!r}: {item!r} is not an integer (// divides integers)")
+            raise fail(f"launch of {name}: {what} = {extents!r}: {item!r} is not an integer (// divides integers)")
     known = [_known(item) for item in items]
     shown = f"launch of {name}: {what} = {tuple('?' if n is None else n for n in known)}".replace("'", "")
     threads = math.prod(1 if n is None else n for n in known)
@@ -235,56 +235,56 @@ def _known(item: Any) -> int | None:
     return int(item)
 
 
-def _attributes(asked: dict[str, Any], name: str) -> tuple[str, ...]:
+def _attributes(switches: dict[str, Any], name: str) -> tuple[str, ...]:
     """The names of the launch attributes that are set (``ir.runtime.LAUNCH_ATTRIBUTES``)."""
-    for option, value in asked.items():
+    for option, value in switches.items():
         if not isinstance(value, bool):
             raise fail(f"launch of {name}: {option}={value!r}; it is True or False, known while staging")
-    return tuple(option for option, value in asked.items() if value)
+    return tuple(option for option, value in switches.items() if value)
 
 
-def _most_threads(asked: Any, block: tuple[int | None, ...], name: str) -> int | None:
+def _most_threads(max_threads: Any, block: tuple[int | None, ...], name: str) -> int | None:
     """The bound on the threads of a block that the kernel is compiled for."""
     threads = _product(block)
-    if asked is None:
+    if max_threads is None:
         return threads
-    extents = [_known(x) for x in asked] if isinstance(asked, (tuple, list)) else [_known(asked)]
+    extents = [_known(x) for x in max_threads] if isinstance(max_threads, (tuple, list)) else [_known(max_threads)]
     most = _product(extents)
     if most is None or not 1 <= most <= MOST_THREADS:
-        raise fail(f"launch of {name}: max_number_threads={asked!r}; ints whose product is 1 to {MOST_THREADS}")
+        raise fail(f"launch of {name}: max_number_threads={max_threads!r}; ints whose product is 1 to {MOST_THREADS}")
     if threads is not None and threads > most:
-        raise fail(f"launch of {name}: a block of {threads} threads, but max_number_threads={asked!r}")
+        raise fail(f"launch of {name}: a block of {threads} threads, but max_number_threads={max_threads!r}")
     return most if threads is None else threads
 
 
 def _product(extents: Sequence[int | None]) -> int | None:
     """None where an extent is known only when the kernel is launched."""
-    known = [n for n in extents if n is not None]
-    return math.prod(known) if len(known) == len(extents) else None
+    known_extents = [n for n in extents if n is not None]
+    return math.prod(known_extents) if len(known_extents) == len(extents) else None
 
 
-def _check_cluster(known: dict[str, tuple[int | None, ...]], attributes: tuple[str, ...], name: str) -> None:
+def _check_cluster(known_shapes: dict[str, tuple[int | None, ...]], attributes: tuple[str, ...], name: str) -> None:
     """Refuse clusters that no launch can have; extents of the grid that are not known yet are taken as fitting."""
-    clusters = known["cluster"]
+    clusters = known_shapes["cluster"]
     if None in clusters:
         raise fail(f"launch of {name}: cluster must be known while staging")
-    grid = [c if g is None else g for g, c in zip(known["grid"], clusters, strict=True)]
+    grid = [c if g is None else g for g, c in zip(known_shapes["grid"], clusters, strict=True)]
     if fault := cluster_fault(grid, clusters, attributes):  # type: ignore[arg-type]  # no None in them
         raise fail(f"launch of {name}: {fault}")
 
 
-def _fallback(asked: Any, known: dict[str, tuple[int | None, ...]], name: str) -> tuple[int, ...] | None:
+def _fallback(fallback: Any, known_shapes: dict[str, tuple[int | None, ...]], name: str) -> tuple[int, ...] | None:
     """The extents of ``fallback_cluster``; None where all clusters are of one shape."""
-    if asked is None:
+    if fallback is None:
         return None
-    found = tuple(map(_known, _dim3(asked, "fallback_cluster", name)))
-    if None in found:
+    shape = tuple(map(_known, _dim3(fallback, "fallback_cluster", name)))
+    if None in shape:
         raise fail(f"launch of {name}: fallback_cluster must be known while staging")
-    clusters = known["cluster"]
-    grid = [c if g is None else g for g, c in zip(known["grid"], clusters, strict=True)]
-    if fault := fallback_fault(grid, clusters, found):  # type: ignore[arg-type]  # no None in them
+    clusters = known_shapes["cluster"]
+    grid = [c if g is None else g for g, c in zip(known_shapes["grid"], clusters, strict=True)]
+    if fault := fallback_fault(grid, clusters, shape):  # type: ignore[arg-type]  # no None in them
         raise fail(f"launch of {name}: {fault}")
-    return None if found == clusters else found  # type: ignore[return-value]  # no None in it
+    return None if shape == clusters else shape  # type: ignore[return-value]  # no None in it
 
 
 def _smem(smem: Any, needed: int, name: str) -> Value:
@@ -292,10 +292,10 @@ def _smem(smem: Any, needed: int, name: str) -> Value:
         return OWN_SMEM
     if not isinstance(smem, (int, Integer)) or (_known(smem) or 0) < 0:
         raise fail(f"launch of {name}: smem = {smem!r} is not a number of bytes")
-    known = _known(smem)
-    if known is None:
+    known_size = _known(smem)
+    if known_size is None:
         return Int32(smem).ir_value()
-    size = max(known, needed)
+    size = max(known_size, needed)
     if size > MOST_SMEM:
         raise fail(f"launch of {name}: {size} bytes of shared memory; a block has {MOST_SMEM} at most")
     return Constant(I32, size)

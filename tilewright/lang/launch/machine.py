@@ -20,14 +20,14 @@ def machine_of(device: str) -> Machine:
     Raises MachineError for a device without a machine.
     """
     kind = device.partition(":")[0]
-    found = _FOUND.get(kind)
-    if found is None:
+    machine = _FOUND.get(kind)
+    if machine is None:
         if kind not in MACHINES:
-            known = ", ".join(sorted(MACHINES))
-            raise MachineError(f"no machine runs kernels on {device!r} arrays; there are machines for {known}")
+            choices = ", ".join(sorted(MACHINES))
+            raise MachineError(f"no machine runs kernels on {device!r} arrays; there are machines for {choices}")
         module: Any = importlib.import_module(MACHINES[kind])
-        found = _FOUND[kind] = module.machine()
-    return found
+        machine = _FOUND[kind] = module.machine()
+    return machine
 
 
 def register_machine(kind: str, module: str) -> None:

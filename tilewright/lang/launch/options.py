@@ -81,8 +81,8 @@ def _explained(field: str) -> str:
     """
     words = " ".join((CompileOptions.__doc__ or "").partition("Attributes:")[2].split())
     names = "|".join(f"{f.name}(?:, \\w+)*" for f in fields(CompileOptions))
-    found = re.split(rf"(?:^| )((?:{names})): ", words)
-    return next((doc for name, doc in zip(found[1::2], found[2::2], strict=True) if field in name.split(", ")), "")
+    parts = re.split(rf"(?:^| )((?:{names})): ", words)
+    return next((doc for name, doc in zip(parts[1::2], parts[2::2], strict=True) if field in name.split(", ")), "")
 
 
 OptLevel = _option("OptLevel", "opt_level", 3)
@@ -106,9 +106,9 @@ def check(field: str, value: Any) -> None:
         architecture(value)
     if field == "enable_tvm_ffi" and value is False:
         raise ArgumentError("enable-tvm-ffi cannot be switched off: compiled functions take the arrays as they are")
-    wanted = type(getattr(CompileOptions(), field))
-    if not isinstance(value, wanted):
-        raise ArgumentError(f"{field.replace('_', '-')} takes a {wanted.__name__}, not {value!r}")
+    field_type = type(getattr(CompileOptions(), field))
+    if not isinstance(value, field_type):
+        raise ArgumentError(f"{field.replace('_', '-')} takes a {field_type.__name__}, not {value!r}")
 
 
 def warn_of_marks() -> None:
@@ -123,9 +123,9 @@ def warn_of_marks() -> None:
 _TRUTH = {"": True, "1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
-def gather(base: CompileOptions, given: Any) -> CompileOptions:
+def gather(base: CompileOptions, options: Any) -> CompileOptions:
     """``base`` with options given as types or instances, one or a tuple of them."""
-    for option in given if isinstance(given, (tuple, list)) else (given,):
+    for option in options if isinstance(options, (tuple, list)) else (options,):
         if isinstance(option, type) and issubclass(option, CompileOption):
             option = option()
         if not isinstance(option, CompileOption):
@@ -144,7 +144,7 @@ def parse(base: CompileOptions, text: str) -> CompileOptions:
         raise ArgumentError(f"options is a text such as '--opt-level 2', or cute.compile[OptLevel(2)], not {text!r}")
     import shlex  # few programs have such a text, and it takes 3 ms
 
-    known = {f.name.replace("_", "-"): f for f in fields(CompileOptions)}
+    by_flag = {f.name.replace("_", "-"): f for f in fields(CompileOptions)}
     try:
         words = shlex.split(text)
     except ValueError as wrong:
@@ -155,10 +155,10 @@ def parse(base: CompileOptions, text: str) -> CompileOptions:
             warn_of_marks()
             continue
         name, _, value = word.removeprefix("--").partition("=")
-        if not word.startswith("--") or name not in known:
-            hint = nearest(name, known) or f"; there are {', '.join('--' + n for n in known)}"
+        if not word.startswith("--") or name not in by_flag:
+            hint = nearest(name, by_flag) or f"; there are {', '.join('--' + n for n in by_flag)}"
             raise ArgumentError(f"unknown option {word!r}{hint}")
-        field = known[name].name
+        field = by_flag[name].name
         kind = type(getattr(base, field))
         if kind is bool:
             if value.lower() not in _TRUTH:
@@ -185,12 +185,12 @@ def of_environment(base: CompileOptions) -> CompileOptions:
     unknown = tokens - {*KEPT, "all", "ir", "ir-debug", ""}
     if unknown:
         raise ArgumentError(f"CUTE_DSL_KEEP: {', '.join(sorted(unknown))!r} is not one of {', '.join(KEPT)}, all")
-    wanted: dict[str, Any] = {
+    changes: dict[str, Any] = {
         f"keep_{form}": True for form in KEPT if tokens & {form, "all"} or is_set(f"CUTE_DSL_KEEP_{form.upper()}")
     }
     if is_set("CUTE_DSL_LINEINFO"):
-        wanted["generate_line_info"] = True
-    return replace(base, **wanted) if wanted else base
+        changes["generate_line_info"] = True
+    return replace(base, **changes) if changes else base
 
 
 def is_set(variable: str) -> bool:
@@ -215,12 +215,12 @@ def _without_assertions(block: Block) -> None:
 
 def keep(options: CompileOptions, kernels: Iterable[Function]) -> None:
     """Write the files that ``options`` ask for. Raises MachineError where there is no device compiler."""
-    wanted = [suffix for suffix in KEPT if getattr(options, f"keep_{suffix}")]
-    if not wanted:
+    suffixes = [suffix for suffix in KEPT if getattr(options, f"keep_{suffix}")]
+    if not suffixes:
         return
     compiler: Any = import_module(MACHINES["cuda"])  # not the machine: compiling needs no GPU
     from pathlib import Path
 
     folder = Path(options.dump_dir or os.environ.get("TILEWRIGHT_DUMP") or os.environ.get("CUTE_DSL_DUMP_DIR") or ".")
     for kernel in kernels:
-        compiler.artifact(kernel, options).dump(folder, wanted)
+        compiler.artifact(kernel, options).dump(folder, suffixes)

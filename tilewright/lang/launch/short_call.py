@@ -170,12 +170,12 @@ class CachedArgument:
         self.last: tuple[Any, list[Any]] = object(), []
 
     def __call__(self, value: Any) -> list[Any]:
-        seen, found = self.last  # one look: another thread may put another pair there
+        seen, cached = self.last  # one look: another thread may put another pair there
         if value is not seen:
-            found = self.read(value)
+            cached = self.read(value)
             if _is_constant(value):
-                self.last = value, found
-        return found
+                self.last = value, cached
+        return cached
 
 
 def _is_constant(value: Any) -> bool:

@@ -62,7 +62,7 @@ def stage(target: MarkedFunction[Any, Any], bound: inspect.BoundArguments, argum
     eliminate_common_subexpressions(host)
     eliminate_dead_code(host)
     verify(host)
-    kernels = [made.function for known in builder.kernels.values() for made in known]
+    kernels = [made.function for specialisations in builder.kernels.values() for made in specialisations]
     return Program(host, kernels, arguments, result, list(dict.fromkeys(builder.dependencies)))
 
 

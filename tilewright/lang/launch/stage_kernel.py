@@ -48,8 +48,8 @@ def stage_kernel(
     specs = [_spec(name, note, value) for name, note, value in given]
     values = [v for (name, _, value), spec in zip(given, specs, strict=True) for v in spec.conform(value, name)]
     key = (kernel.function, kernel.prefix, tuple(spec.key() for spec in specs), tuple(bounds.values()), block_shape)
-    known = builder.kernels.setdefault(key, [])
-    made = next((one for one in reversed(known) if one.dependencies.hold()), None)
+    specialisations = builder.kernels.setdefault(key, [])
+    made = next((one for one in reversed(specialisations) if one.dependencies.hold()), None)
     first = made is None
     if made is None:
         # The host function may change what the kernel reads before it launches it again: that is another kernel.
@@ -59,7 +59,7 @@ def stage_kernel(
         function, kept, params = _trace(kernel, bound, given, specs, bounds, block_shape)
         functions = [kernel.function, *builder.dependencies[start:]]
         made = StagedKernel(function, kept, params, Dependencies(functions, fixed, before))
-        known.append(made)
+        specialisations.append(made)
     function, kept, params, _ = made
     # An extent that an array of the launch says need not be passed; of several launches, where all of them say so.
     fresh = _extents(values, kept, params)
@@ -70,14 +70,14 @@ def stage_kernel(
 def _extents(values: list[Value], kept: list[int], params: list[Value]) -> dict[Value, tuple[int, int]]:
     """The parameters that are not passed because they are extents of an array that is passed (:class:`Function`)."""
     arrays = {values[i].hint: at for at, i in enumerate(kept) if isinstance(values[i].type, PtrType)}
-    found = {}
+    extents = {}
     for i, value in enumerate(values):
         name = value.hint
         if i in kept or value.op is not None or not isinstance(name, run_time.ExtentName):
             continue
         if name.array in arrays and name.mode is not None:
-            found[params[i]] = (arrays[name.array], name.mode)
-    return found
+            extents[params[i]] = (arrays[name.array], name.mode)
+    return extents
 
 
 def _spec(name: str, annotation: Any, value: Any) -> Spec:
@@ -86,9 +86,9 @@ def _spec(name: str, annotation: Any, value: Any) -> Spec:
         return run_time.StaticSpec(value)
     if type(value) in objects.LITERALS:
         return run_time.NumberSpec(objects.number_class(value), True)
-    wanted = numeric_annotation(annotation)
-    if wanted is not None and not isinstance(value, Numeric):
-        raise fail(f"kernel argument '{name}': expected a {wanted.__name__}, got {objects.describe(value)}")
+    cls = numeric_annotation(annotation)
+    if cls is not None and not isinstance(value, Numeric):
+        raise fail(f"kernel argument '{name}': expected a {cls.__name__}, got {objects.describe(value)}")
     spec = run_time.spec_of(value, promote=False)
     _learn(spec, value)
     return spec
@@ -170,7 +170,7 @@ def _run_body(
 
 def _name(host: HostBuilder, base: str) -> str:
     """``base``, or ``base_1``, ``base_2``, ... where kernels of the host function have it."""
-    taken = {made.function.name for known in host.kernels.values() for made in known}
+    taken = {made.function.name for specialisations in host.kernels.values() for made in specialisations}
     return base if base not in taken else next(n for i in range(1, 1 << 20) if (n := f"{base}_{i}") not in taken)
 
 

@@ -98,8 +98,8 @@ def own_name(cls: type) -> str:
     module = sys.modules.get(cls.__module__)
     if cls.__module__.partition(".")[0] not in ("tilewright", "builtins"):
         raise Undescribed
-    found: Any = functools.reduce(lambda x, name: getattr(x, name, None), cls.__qualname__.split("."), module)
-    if found is not cls:
+    named: Any = functools.reduce(lambda x, name: getattr(x, name, None), cls.__qualname__.split("."), module)
+    if named is not cls:
         raise Undescribed
     return f"{cls.__module__}.{cls.__qualname__}"
 
@@ -109,10 +109,10 @@ def program(name: str | None, arguments: list[Argument], stage: Callable[[], Pro
     if name is None:
         return stage()
     with without_collector():
-        found = disk_cache.read(name)
-        is_there = found is not None and "program" in found
-        if found is not None and is_there:
-            host, result = pickle.loads(found["program"])
+        entry = disk_cache.read(name)
+        is_there = entry is not None and "program" in entry
+        if entry is not None and is_there:
+            host, result = pickle.loads(entry["program"])
             made = Program(host, kernels_of(host), arguments, result, [])
             put_aside()
         else:

@@ -44,10 +44,10 @@ def numeric_of_dtype(dtype: Any) -> Any:
         import numpy as np
 
         name = np.dtype(dtype).name
-    found = _by_name().get(name)
-    if found is None:
+    cls = _by_name().get(name)
+    if cls is None:
         raise ArgumentError(f"kernels do not know the dtype {dtype}; known are {', '.join(_by_name())}")
-    return found
+    return cls
 
 
 @lru_cache(1)

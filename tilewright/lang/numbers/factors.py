@@ -63,5 +63,5 @@ def _factors(value: Value, proven: bool) -> tuple[int, list[Value]]:
         return int(value.value), []
     if value.op is None or value.op.opcode != "mul" or (proven and value.op.attrs.get("wraps")):
         return 1, [value]
-    (m, left), (n, right) = (_factors(v, proven) for v in value.op.operands)
-    return m * n, left + right
+    (m, factors_m), (n, right) = (_factors(v, proven) for v in value.op.operands)
+    return m * n, factors_m + right

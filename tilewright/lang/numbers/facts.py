@@ -95,11 +95,11 @@ def result(opcode: str, a: Facts, b: Facts, kind: ScalarType) -> tuple[Facts, bo
     >>> result("mul", Facts(True, 1, None), of_number(12), I32)
     (Facts(nonneg=False, divisibility=4, bound=None, exact=None, bits=None), False)
     """
-    known = combine(opcode, a, b)
+    facts = combine(opcode, a, b)
     if kind.kind == "bool":
-        return cut(known, kind), True
+        return cut(facts, kind), True
     if opcode in ("shl", "shr") and not (b.nonneg and b.bound is not None and b.bound <= kind.width):
-        return (known if opcode == "shr" else cut(known, kind)), False
+        return (facts if opcode == "shr" else cut(facts, kind)), False
     (low_a, high_a), (low_b, high_b) = span(a, kind), span(b, kind)
     if opcode == "add":
         ends = (low_a + low_b, high_a + high_b)
@@ -111,10 +111,10 @@ def result(opcode: str, a: Facts, b: Facts, kind: ScalarType) -> tuple[Facts, bo
         products = (low_a * low_b, low_a * high_b, high_a * low_b, high_a * high_b)
         ends = (min(products), max(products))
     else:
-        return known, True
+        return facts, True
     low, high = limits(kind)
     fits = low <= ends[0] and ends[1] <= high
-    return (known if fits else cut(known, kind)), fits or opcode == "shl"
+    return (facts if fits else cut(facts, kind)), fits or opcode == "shl"
 
 
 def limits(kind: ScalarType) -> tuple[int, int]:
@@ -136,12 +136,12 @@ def combine(opcode: str, a: Facts, b: Facts) -> Facts:
     rule = _RULES.get(opcode)
     if rule is None:
         return UNKNOWN
-    known = rule(a, b)
-    bits = _bits(opcode, a, b, known)
+    facts = rule(a, b)
+    bits = _bits(opcode, a, b, facts)
     if bits is None:
-        return known
-    bound = bits + 1 if known.bound is None else min(known.bound, bits + 1)
-    return known._replace(nonneg=True, bits=bits, bound=bound)
+        return facts
+    bound = bits + 1 if facts.bound is None else min(facts.bound, bits + 1)
+    return facts._replace(nonneg=True, bits=bits, bound=bound)
 
 
 def _bits(opcode: str, a: Facts, b: Facts, result: Facts) -> int | None:

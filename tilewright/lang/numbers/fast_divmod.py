@@ -41,14 +41,14 @@ class FastDivmodDivisor:
         number = unwrap(divisor)
         if not isinstance(number, (int, Integer)) or isinstance(number, bool):
             raise ConstraintError(f"FastDivmodDivisor({divisor!r}): a divisor is an integer")
-        known = isinstance(number, int)
-        if known and not 1 <= number <= LARGEST:
+        is_static = isinstance(number, int)
+        if is_static and not 1 <= number <= LARGEST:
             raise ConstraintError(f"FastDivmodDivisor({number}): a divisor is 1 to 2**31 - 1")
-        if known and is_power_of_2 and number & (number - 1):
+        if is_static and is_power_of_2 and number & (number - 1):
             raise ConstraintError(f"FastDivmodDivisor({number}, is_power_of_2=True): {number} is not a power of two")
         self.divisor: Any = number
         self.is_power_of_2 = is_power_of_2
-        if known:
+        if is_static:
             self._reciprocal = None
             return
         self.divisor = Int32(number).assume_nonneg()
@@ -97,12 +97,12 @@ class FastDivmodDivisor:
         """The preparation as one value. Libraries derive classes that carry it, beside the divisor itself, through a
         protocol of their own."""
         if self._reciprocal is None:
-            found = _reciprocal_of(self.divisor)
+            reciprocal = _reciprocal_of(self.divisor)
         elif self.is_power_of_2:  # by a shift; the same quotients as by a multiplication
-            found = _Reciprocal(Uint32(1 << 31), self._reciprocal.shift)
+            reciprocal = _Reciprocal(Uint32(1 << 31), self._reciprocal.shift)
         else:
-            found = self._reciprocal
-        return (Uint64(found.multiplier) | Uint64(found.shift) << 32).ir_value()
+            reciprocal = self._reciprocal
+        return (Uint64(reciprocal.multiplier) | Uint64(reciprocal.shift) << 32).ir_value()
 
     @_divisor.setter
     def _divisor(self, value: Value) -> None:

@@ -23,8 +23,8 @@ def plain_number(value: Any, kind: ScalarType | None = None) -> bool | int | flo
     (2.5, 2, -2147483648)
     """
     if isinstance(value, (bool, int, float)):
-        known = kind is None or kind.is_float or not isinstance(value, float)
-        return value if known else convert(F64, kind, convertible(value, kind))  # type: ignore[arg-type]  # a number
+        fits = kind is None or kind.is_float or not isinstance(value, float)
+        return value if fits else convert(F64, kind, convertible(value, kind))  # type: ignore[arg-type]  # a number
     if isinstance(value, numbers.Integral) or is_truth(value):
         return bool(value) if kind is None and is_truth(value) else int(value)
     if isinstance(value, numbers.Real) or hasattr(value, "__float__"):

@@ -108,10 +108,10 @@ class Numeric(NumericOperators, metaclass=NumericMeta):
         if self.is_static:
             import numpy as np
 
-            found = np.asarray(self.value).astype(type(self).ir_type.dtype).view(dtype.dtype).item()
+            number = np.asarray(self.value).astype(type(self).ir_type.dtype).view(dtype.dtype).item()
             # Python's numbers keep no NaN's other bits: in a program the machine makes it.
-            if found == found or not Builder.active():
-                return dtype(found)
+            if number == number or not Builder.active():
+                return dtype(number)
         return dtype(Builder.current().bitcast(self.ir_value(), dtype.ir_type))
 
     # -- the protocol --------------------------------------------------------------------------------------------
@@ -201,12 +201,12 @@ class Numeric(NumericOperators, metaclass=NumericMeta):
 
 def _unknown() -> str:
     SHOWN_UNKNOWN.count += 1
-    found: list[CodeType] = []
+    codes: list[CodeType] = []
     frame: FrameType | None = sys._getframe(2)
-    while frame is not None and len(found) < _FRAMES:
-        found.append(frame.f_code)
+    while frame is not None and len(codes) < _FRAMES:
+        codes.append(frame.f_code)
         frame = frame.f_back
-    SHOWN_UNKNOWN.asked_by = tuple(found)
+    SHOWN_UNKNOWN.asked_by = tuple(codes)
     return "?"
 
 
@@ -347,11 +347,11 @@ class Integer(Numeric, RuntimeInt, IntegerOperators):  # type: ignore[misc]  # m
         divisor = other.value if isinstance(other, Integer) else other
         if not isinstance(self.value, Value) or type(divisor) not in (int, Value):
             return None
-        found = factors.quotient(self.value, divisor, proven)
-        if not isinstance(found, Value):
-            return found
-        known = other.facts if isinstance(other, Integer) else facts.of_number(other)
-        return wrap(found, facts.combine("div", self.facts, known))
+        quotient = factors.quotient(self.value, divisor, proven)
+        if not isinstance(quotient, Value):
+            return quotient
+        other_facts = other.facts if isinstance(other, Integer) else facts.of_number(other)
+        return wrap(quotient, facts.combine("div", self.facts, other_facts))
 
     def __new_from_mlir_values__(self, values: list[Value]) -> Self:
         made = type(self)(values[0])

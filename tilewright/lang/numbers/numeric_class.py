@@ -86,10 +86,10 @@ class NumericMeta(type):
         except ImportError:
             raise MachineError("this needs PyTorch, which is not installed: `pip install torch`") from None
 
-        found = getattr(torch, cls.ir_type.torch, None) if cls.ir_type.torch else None
-        if found is None:
+        dtype = getattr(torch, cls.ir_type.torch, None) if cls.ir_type.torch else None
+        if dtype is None:
             raise StagingError(f"PyTorch has no dtype for {cls.__name__}")
-        return found
+        return dtype
 
     def is_same_kind(cls, other: Any) -> bool:
         """Whether both are integers or both are floats."""

@@ -296,17 +296,21 @@ def builtin(function: Any, reach: Objects | None = None) -> Any:
     if isinstance(function, BuiltinMethodType):
         function = _of_text(function)
     try:
-        found = _BUILTINS.get(function, function)
+        replacement = _BUILTINS.get(function, function)
     except TypeError:  # an unhashable callable of the user's
         return function
-    return functools.partial(found, reach=reach) if reach is not None and found is not function else found
+    return (
+        functools.partial(replacement, reach=reach)
+        if reach is not None and replacement is not function
+        else replacement
+    )
 
 
 def assert_(test: Any, message: Thunk | None = None) -> None:
     """``assert test, message``: at once for what is known now, when the kernel runs otherwise."""
-    known = decide(test)
-    if isinstance(known, Value):
+    decided = decide(test)
+    if isinstance(decided, Value):
         text = str(message()) if message else "assertion failed"
-        Builder.current().emit("assert", (known,), (), {"message": text})
-    elif not known:
+        Builder.current().emit("assert", (decided,), (), {"message": text})
+    elif not decided:
         raise AssertionError(*((message(),) if message else ()))

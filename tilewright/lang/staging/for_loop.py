@@ -153,14 +153,14 @@ def normalise(span: Range) -> tuple[Value, Value, Value, Any]:
     if narrow:  # the last step may go past what the type holds, and would come back from its other end
         cls = Int32
     start, stop, step = (cls(x) for x in (span.start, span.stop, span.step))
-    known = as_python(step)
-    if known is None:
+    static_step = as_python(step)
+    if static_step is None:
         step.require(step != 0, "range() by a step of zero never ends")
     facts = Facts()
     if upwards:
-        known = step.divisibility if known is None else known
+        static_step = step.divisibility if static_step is None else static_step
         bound = None if stop.facts.bound is None else stop.facts.bound - 1
-        facts = Facts(start.nonneg, _common_divisor(start, known), bound)
+        facts = Facts(start.nonneg, _common_divisor(start, static_step), bound)
         if narrow or _last_step_fits(stop, step):
             return start.ir_value(), stop.ir_value(), step.ir_value(), lambda counter: shown(cls(counter).learn(facts))
     # Otherwise the loop counts its iterations, ceil((stop - start) / step) of them, and the index is computed from that
@@ -204,14 +204,14 @@ def _count_without_sign(start: Any, stop: Any, step: Any) -> Any:
 
 def _is_upwards(step: Any) -> bool:
     """Whether a step is known to be positive: a number, or one whose type has no sign."""
-    known = as_python(step)
-    return known > 0 if known is not None else not type(as_numeric(step)).signed
+    static_step = as_python(step)
+    return static_step > 0 if static_step is not None else not type(as_numeric(step)).signed
 
 
 def _fits_int64(bound: Any) -> bool:
     """Whether an Int64 holds all numbers that a bound can be."""
-    number, known = as_numeric(bound), as_python(bound)
-    return type(number).signed or type(number).width < 64 or (known is not None and known < 1 << 63)
+    number, literal = as_numeric(bound), as_python(bound)
+    return type(number).signed or type(number).width < 64 or (literal is not None and literal < 1 << 63)
 
 
 def _common_divisor(start: Any, step: int) -> int:

@@ -44,10 +44,10 @@ def if_generate(
     """
 
     def typed(body: Callable[..., Any] | None) -> Any:
-        found = body(*input_args) if body is not None else None
+        results = body(*input_args) if body is not None else None
         if not return_types:
-            return found
-        values = found if isinstance(found, (tuple, list)) else (found,)
+            return results
+        values = results if isinstance(results, (tuple, list)) else (results,)
         made = tuple(kind(value) for kind, value in zip(return_types, values, strict=True))
         return made if len(made) > 1 else made[0]
 

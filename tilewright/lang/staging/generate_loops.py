@@ -34,9 +34,9 @@ class _Loop(Region):
         """The values that this iteration hands on, from ``yield_out``."""
         if self.ends is not None:
             raise fail(f"yield_out: the {self} has handed its values on already")
-        given = [] if carried is None else list(carried) if isinstance(carried, (tuple, list)) else [carried]
+        values = [] if carried is None else list(carried) if isinstance(carried, (tuple, list)) else [carried]
         try:
-            self.ends = self.spec.conform(given, "yield_out")
+            self.ends = self.spec.conform(values, "yield_out")
         except run_time.ShapeMismatch as wrong:
             raise fail(f"yield_out: the {self} carries {len(self.inits)} values: {wrong}") from None
 
@@ -113,8 +113,8 @@ class while_generate:
     def __init__(
         self, inputs: Sequence[Any], condition: Callable[..., Any], *, loc: Any = None, ip: Any = None
     ) -> None:
-        given = list(inputs) if isinstance(inputs, (tuple, list)) else [inputs]
-        self.loop, self.condition = _Loop("while loop", given), condition
+        values = list(inputs) if isinstance(inputs, (tuple, list)) else [inputs]
+        self.loop, self.condition = _Loop("while loop", values), condition
         self.results: Any = None
 
     def __enter__(self) -> list[Any]:
@@ -123,8 +123,8 @@ class while_generate:
         self.blocks = [Block(before), Block(after)]
         test = Region("while loop", loop.where)
         test.open(self.blocks[0])
-        wanted = Boolean(self.condition(*loop.objects(before))).ir_value()
-        Builder.current().emit("condition", [wanted, *before])
+        condition = Boolean(self.condition(*loop.objects(before))).ir_value()
+        Builder.current().emit("condition", [condition, *before])
         test.close()
         loop.open(self.blocks[1])
         return loop.objects(after)
@@ -137,8 +137,8 @@ class while_generate:
         loop.close()
         made = Builder.current().emit("while", loop.inits, [r.type for r in results], {}, self.blocks)
         _take(made, results)
-        found = loop.objects(results)
-        self.results = found[0] if len(found) == 1 else found
+        objects = loop.objects(results)
+        self.results = objects[0] if len(objects) == 1 else objects
 
 
 def _take(made: Any, results: list[Value]) -> None:

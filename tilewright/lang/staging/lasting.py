@@ -134,8 +134,8 @@ class Lasting:
 def gathered(path: str, root: Any) -> Lasting:
     """What is gathered from ``root``, as it is now. It is kept with the function that is being staged."""
     builder = Builder.current() if Builder.active() else None
-    known = builder.lasting if isinstance(builder, StagingBuilder) else {}
-    found = known.get((path, id(root)))  # a message says the path by which this region reaches it
-    if found is None or not found.unchanged():
-        found = known[path, id(root)] = Lasting(path, root)
-    return found
+    lasting = builder.lasting if isinstance(builder, StagingBuilder) else {}
+    entry = lasting.get((path, id(root)))  # a message says the path by which this region reaches it
+    if entry is None or not entry.unchanged():
+        entry = lasting[path, id(root)] = Lasting(path, root)
+    return entry

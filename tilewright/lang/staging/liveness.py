@@ -74,8 +74,8 @@ def _live(code: CodeType) -> tuple[dict[str, int], dict[int, int]]:
             for place in follows:
                 live |= before[place]
             after[at] = live
-            if (found := loads | (live & ~stores)) != before[at]:
-                before[at], changed = found, True
+            if (live_before := loads | (live & ~stores)) != before[at]:
+                before[at], changed = live_before, True
     return names, after
 
 
@@ -107,9 +107,9 @@ def _flow(code: CodeType) -> tuple[dict[str, int], dict[int, tuple[tuple[int, ..
     return names, flow
 
 
-def _bits(found: list[str], names: dict[str, int]) -> int:
+def _bits(variables: list[str], names: dict[str, int]) -> int:
     bits = 0
-    for name in found:
+    for name in variables:
         bits |= names.setdefault(name, 1 << len(names))
     return bits
 

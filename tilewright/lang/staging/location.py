@@ -33,11 +33,11 @@ USER_FILES: dict[str, bool] = {}
 
 def is_user_file(filename: str) -> bool:
     """Whether code of this file is the user's, neither ours nor Python's nor an installed package's."""
-    known = USER_FILES.get(filename)
-    if known is None:
+    remembered = USER_FILES.get(filename)
+    if remembered is None:
         inside = filename.startswith((PACKAGE, *_LIBRARY, "<frozen", "<string>", GENERATED))
-        known = USER_FILES[filename] = not inside
-    return known
+        remembered = USER_FILES[filename] = not inside
+    return remembered
 
 
 def register_code(code: CodeType) -> None:

@@ -78,10 +78,10 @@ class LoopValues:
 
     def carry_changing(self) -> None:
         """Carry the places that are known to change; what was carried before keeps what was learnt of it."""
-        known = {carried.index for carried in self.carried}
+        carried_indices = {carried.index for carried in self.carried}
         self.state.expect(self.changing)
         for i in range(self.state.count, len(self.state.labels)):
-            if i not in known and self.state.labels[i] in self.changing:
+            if i not in carried_indices and self.state.labels[i] in self.changing:
                 self.carried.append(self.carry(i))
 
     def arguments(self) -> list[Value]:
@@ -93,9 +93,9 @@ class LoopValues:
             for type_, hint in zip(carried.spec.types(), hints(carried.label, len(carried.spec.types())), strict=True)
         ]
 
-    def spread(self, found: Sequence[Value]) -> tuple[Any, ...]:
+    def spread(self, values: Sequence[Value]) -> tuple[Any, ...]:
         """Give the variables and places these values; the variables come back."""
-        rest = iter(found)
+        rest = iter(values)
         state = list(self.state.before)
         for carried in self.carried:
             made = carried.spec.rebuild(rest) if carried.spec else carried.init
@@ -109,7 +109,7 @@ class LoopValues:
         # A trace is repeated with what it taught: further places, values that are lost, weaker types. None of these is
         # ever taken back, so the traces come to an end.
         again = self._find_changes(of_two)
-        found: list[Value] = []
+        values: list[Value] = []
         for i, carried in enumerate(self.carried):
             value = state[carried.index]
             if carried.index in of_two:
@@ -123,18 +123,18 @@ class LoopValues:
                 self.carried[i] = carried
             again |= carried.spec is not None and carried.spec.weaken(value)
             had = carried.lost
-            found += carried.conform(value, self.region)
+            values += carried.conform(value, self.region)
             again |= carried.lost != had and not carried.temporary
         if not again:
-            return found
+            return values
         self.state.restore()
         self.carry_changing()
         return None
 
     def _find_changes(self, of_two: set[int]) -> bool:
         """Whether places changed that are not carried; they are known to change from now on."""
-        known = {self.state.labels[carried.index] for carried in self.carried[self.state.count :]}
-        new = {place.path: place for place in self.state.changed() if place.path not in known}
+        carried_labels = {self.state.labels[carried.index] for carried in self.carried[self.state.count :]}
+        new = {place.path: place for place in self.state.changed() if place.path not in carried_labels}
         for i, place in enumerate(self.state.places.values(), self.state.count):
             path, after = place.path, place.get()
             if i in of_two:

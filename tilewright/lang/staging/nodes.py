@@ -50,9 +50,9 @@ def names(texts: Iterable[str]) -> ast.expr:
     return ast.Tuple([Variable(text, ast.Load()) for text in texts], ast.Load())
 
 
-def texts(given: Iterable[str]) -> ast.Constant:
+def texts(lines: Iterable[str]) -> ast.Constant:
     """The tuple of some texts."""
-    together: Any = tuple(given)
+    together: Any = tuple(lines)
     return ast.Constant(together)
 
 

@@ -89,13 +89,13 @@ def has_protocol(value: Any) -> bool:
 
 def static_part(value: Any) -> Any:
     """The part of a protocol object, besides its values, in which two have to agree (a tensor's static layout)."""
-    asked = getattr(type(value), "__carry_key__", None)  # of the class: an object's own __getattr__ is not asked
-    return asked(value) if asked is not None else None
+    key_of = getattr(type(value), "__carry_key__", None)  # of the class: an object's own __getattr__ is not asked
+    return key_of(value) if key_of is not None else None
 
 
 def known_facts(value: Any) -> Any:
-    asked = getattr(type(value), "__carry_facts__", None)
-    return asked(value) if asked is not None else None
+    facts_of = getattr(type(value), "__carry_facts__", None)
+    return facts_of(value) if facts_of is not None else None
 
 
 def same_static(a: Any, b: Any) -> bool:

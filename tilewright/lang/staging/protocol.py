@@ -50,7 +50,7 @@ def get_mlir_types(value: Any) -> list[Type]:
     if hasattr(type(value), "__get_mlir_types__"):
         return list(value.__get_mlir_types__())
     if isinstance(value, (tuple, list)):
-        return [found for item in value for found in get_mlir_types(item)]
+        return [type_ for item in value for type_ in get_mlir_types(item)]
     return [v.type for v in extract_mlir_values(value)]
 
 

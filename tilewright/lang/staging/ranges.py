@@ -115,13 +115,13 @@ def range_constexpr(*bounds: Any, unroll_full: bool = True) -> builtins.range:
     """
     if not unroll_full:
         raise StagingError("range_constexpr is always unrolled: use `range` for a loop of the kernel")
-    known = [as_python(bound) if isinstance(bound, (int, Numeric)) else bound for bound in bounds]
-    if None in known:
+    static_bounds = [as_python(bound) if isinstance(bound, (int, Numeric)) else bound for bound in bounds]
+    if None in static_bounds:
         raise StagingError(
             f"range_constexpr({', '.join(map(repr, bounds))}): a bound is known only when the kernel runs; "
             f"use `range` or `cutlass.range` for a run-time loop ({HOW_STATIC})"
         )
-    return builtins.range(*known)  # type: ignore[arg-type]  # checked above
+    return builtins.range(*static_bounds)  # type: ignore[arg-type]  # checked above
 
 
 def range_dynamic(*bounds: Any, **options: Any) -> Range:

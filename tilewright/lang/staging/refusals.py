@@ -22,10 +22,10 @@ _INSTEAD = {
 }
 
 
-def leave(word: str, left: Any) -> None:
+def leave(word: str, statement: Any) -> None:
     """``break``, ``continue``, ``return`` and ``raise`` are allowed only where Python executes them: in no run-time
     region of what they leave (a loop, or the number of regions that were open before it)."""
-    if depth() > (left if isinstance(left, int) else left.level):
+    if depth() > (statement if isinstance(statement, int) else statement.level):
         region = Builder.current().regions[-1]
         raise fail(
             f"`{word}` inside a {region} is not possible: the machine's control flow is structured; {_INSTEAD[word]}"

@@ -126,8 +126,8 @@ class RegionState:
         if is_lasting(value):
             self._lasting.append(gathered(path, value))
             self._seen.update(self._lasting[-1].members)
-            for found in self._lasting[-1].others:
-                self._visit(*found)
+            for other in self._lasting[-1].others:
+                self._visit(*other)
             return
         self._seen[id(value)] = value
         if has_protocol(value) and not module_of(cls).startswith("tilewright."):

@@ -92,22 +92,22 @@ def emit_branch(
     """Close a branch: one result for each pair, by ``select`` where that is as good as an ``if``."""
     builder = Builder.current()
     # What both arms leave the same needs no result.
-    wanted = [i for i, (a, b) in enumerate(pairs) if not same_value(a, b)]
+    differing = [i for i, (a, b) in enumerate(pairs) if not same_value(a, b)]
     results = [a for a, _ in pairs]
-    scalar = all(isinstance(pairs[i][0].type, ScalarType) for i in wanted)
+    scalar = all(isinstance(pairs[i][0].type, ScalarType) for i in differing)
     if speculate and scalar and can_speculate(arms[0]) and can_speculate(arms[1]):
         # Both arms run in all lanes: they cannot fail and have no effects, so a select costs less than a branch.
         for arm in arms:
             builder.block.ops += arm.ops
-        for i in wanted:
+        for i in differing:
             results[i] = builder.select(condition, *pairs[i])
             _name(results[i], names[i])
         return results
     for arm, side in zip(arms, (0, 1), strict=True):
         with builder.inside(arm):
-            builder.emit("yield", [pairs[i][side] for i in wanted])
-    op = builder.emit("if", (condition,), [pairs[i][0].type for i in wanted], regions=arms)
-    for i, value in zip(wanted, op.results, strict=True):
+            builder.emit("yield", [pairs[i][side] for i in differing])
+    op = builder.emit("if", (condition,), [pairs[i][0].type for i in differing], regions=arms)
+    for i, value in zip(differing, op.results, strict=True):
         results[i] = value
         _name(value, names[i])
     return results
@@ -123,7 +123,8 @@ def hints(name: str, count: int) -> list[str]:
     return [name] if count == 1 else [f"{name}_{i}" if name else "" for i in range(count)]
 
 
-def changed_type(found: ShapeMismatch, region: Region) -> StagingError:
+def changed_type(change: ShapeMismatch, region: Region) -> StagingError:
     return fail(
-        f"the variable '{found.path}' changes its type in the {region}: {found.expected} against {found.got}; {ADVICE}"
+        f"the variable '{change.path}' changes its type in the {region}: {change.expected} against {change.got}; "
+        f"{ADVICE}"
     )

@@ -118,9 +118,9 @@ class _Function(Expressions):
     # -- the function --------------------------------------------------------------------------------------------
 
     def function(self, node: ast.FunctionDef) -> None:
-        given = parameters(node)
+        parameter_names = parameters(node)
         uses = NameUses(node.body)
-        self.locals, self.read = given | uses.bound.keys(), {*uses.read}
+        self.locals, self.read = parameter_names | uses.bound.keys(), {*uses.read}
         self.level = self.fresh("level")
         # Defaults and annotations were evaluated by the original definition; ``_bind`` puts its defaults in.
         node.args.defaults = [ast.copy_location(ast.Constant(None), d) for d in node.args.defaults]
@@ -129,7 +129,7 @@ class _Function(Expressions):
             if isinstance(argument, ast.arg):
                 argument.annotation = None
         body = self.visited(node.body)
-        unset = tuple(name for name in self.tracked if name not in given and name in self.locals)
+        unset = tuple(name for name in self.tracked if name not in parameter_names and name in self.locals)
         self.unsure.update(unset)
         head = [*statements(node, DEPTH, level=self.level), *self.unset(unset, node)]
         # A docstring stays the first statement.
@@ -286,8 +286,8 @@ class _Function(Expressions):
         if isinstance(target, ast.Name):
             node.value = tool("named", node.value, ast.Constant(target.id), node.value)
         elif isinstance(target, ast.Tuple) and not any(isinstance(t, ast.Starred) for t in target.elts):
-            wanted = [t.id if isinstance(t, ast.Name) else "" for t in target.elts]
-            node.value = tool("names", node.value, texts(wanted), node.value)
+            names = [t.id if isinstance(t, ast.Name) else "" for t in target.elts]
+            node.value = tool("names", node.value, texts(names), node.value)
         return node
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:

@@ -151,8 +151,8 @@ class Expressions(Texts):
             return tool("contains" if isinstance(op, ast.In) else "excludes", at, right, left)
         if isinstance(op, (ast.Is, ast.IsNot)) and not any(map(_is_none, (left, right))):
             if self.static and any(isinstance(x, ast.Constant) and isinstance(x.value, bool) for x in (left, right)):
-                found = tool("is_literal", at, left, right)
-                return found if isinstance(op, ast.Is) else spread(ast.UnaryOp(ast.Not(), found), at)
+                literal = tool("is_literal", at, left, right)
+                return literal if isinstance(op, ast.Is) else spread(ast.UnaryOp(ast.Not(), literal), at)
             return tool("is_" if isinstance(op, ast.Is) else "is_not", at, left, right)
         return ast.copy_location(ast.Compare(left, [op], [right]), at)
 
@@ -167,10 +167,10 @@ class Expressions(Texts):
         self.generic_visit(node)
         self.static -= called_name(node) == "const_expr"
         if isinstance(node.func, ast.Name) and node.func.id in BUILTINS - self.known:
-            found = tool("builtin", node.func, node.func)
+            function = tool("builtin", node.func, node.func)
             # A generator runs item by item, possibly inside a region: the objects that it may change are followed.
             lazily = node.func.id in ("any", "all")
-            node.func = self.reaching(found, *node.args) if lazily else found
+            node.func = self.reaching(function, *node.args) if lazily else function
         elif isinstance(node.func, ast.Attribute) and node.func.attr in OF_TEXTS:
             node.func = tool("builtin", node.func, node.func)
         return node

@@ -60,15 +60,15 @@ def tree_of(function: FunctionType) -> tuple[ast.FunctionDef, str]:
             f"the source of {function.__qualname__} ({place}) is not to be found: staged functions must come from a "
             "file or a notebook cell (or be marked with preprocessor=False)"
         )
-    found = _find(code, "".join(lines), "@pytest_ar" in function.__globals__)
-    if found is None:
+    definition = _find(code, "".join(lines), "@pytest_ar" in function.__globals__)
+    if definition is None:
         raise StagingError(
             f"{place}: {function.__qualname__} was not compiled from the text that is found there: "
             f"{_reason(code.co_filename)}"
         )
-    if isinstance(found.node, ast.AsyncFunctionDef):
+    if isinstance(definition.node, ast.AsyncFunctionDef):
         raise StagingError(f"{place}: `async def` has no meaning in a staged function")
-    return _copied(found.node), found.owner
+    return _copied(definition.node), definition.owner
 
 
 def _copied(node: Any) -> Any:
@@ -97,27 +97,27 @@ def _find(code: CodeType, text: str, rewritten: bool) -> Definition | None:
     ``rewritten``: pytest has put other statements in place of the module's assertions before it was compiled.
     """
     try:
-        found = _definitions(text, code.co_filename, False).get((code.co_name, code.co_firstlineno))
+        definition = _definitions(text, code.co_filename, False).get((code.co_name, code.co_firstlineno))
         compiled = _definitions(text, code.co_filename, rewritten).get((code.co_name, code.co_firstlineno))
     except SyntaxError:
         return None
-    if found is None or compiled is None:
+    if definition is None or compiled is None:
         return None
     # Code objects compare by content: an equal one shows that the text is what Python compiled.
     flags = code.co_flags & FUTURES
     forms = (compiled.module, compiled.alone)
-    return found if any(code in _compiled(form, code.co_filename, flags) for form in forms) else None
+    return definition if any(code in _compiled(form, code.co_filename, flags) for form in forms) else None
 
 
 @functools.lru_cache(maxsize=64)
 def _definitions(text: str, filename: str, rewritten: bool) -> dict[tuple[str, int], Definition]:
     """Every function of a file by its name and first line (that of its first decorator)."""
-    found: dict[tuple[str, int], Definition] = {}
+    definitions: dict[tuple[str, int], Definition] = {}
 
     def visit(node: ast.AST, owner: str, module: ast.Module, alone: ast.Module) -> None:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-            found[node.name, first] = Definition(node, owner, module, alone)
+            definitions[node.name, first] = Definition(node, owner, module, alone)
         owner = node.name if isinstance(node, ast.ClassDef) else owner
         for part in STATEMENTS:  # no expression holds a definition
             for child in getattr(node, part, ()):
@@ -129,7 +129,7 @@ def _definitions(text: str, filename: str, rewritten: bool) -> dict[tuple[str, i
     imports = list(_imports(tree))
     for statement in tree.body:
         visit(statement, "", ast.Module([*imports, statement], []), ast.Module([statement], []))
-    return found
+    return definitions
 
 
 def _imports(node: ast.AST) -> Iterator[ast.stmt]:

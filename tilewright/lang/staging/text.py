@@ -104,37 +104,37 @@ def modulo(template: str, values: Any) -> str:
     rest = iter(values if isinstance(values, tuple) else (values,))
     parts: list[Any] = []
     end = 0
-    for found in _PERCENT.finditer(template):
-        parts.append(template[end : found.start()])
-        end = found.end()
-        if found["kind"] == "%":
+    for match in _PERCENT.finditer(template):
+        parts.append(template[end : match.start()])
+        end = match.end()
+        if match["kind"] == "%":
             parts.append("%")
             continue
-        value = values[found["name"]] if found["name"] is not None else next(rest, Undefined)
+        value = values[match["name"]] if match["name"] is not None else next(rest, Undefined)
         if value is Undefined:
             raise TypeError("not enough arguments for format string")
-        one, unknown = ("", True) if holds_dynamic(value) else watched(_plain, found, value)
-        parts.append(text((value, -1, _spec(found))) if unknown else one)
+        one, unknown = ("", True) if holds_dynamic(value) else watched(_plain, match, value)
+        parts.append(text((value, -1, _spec(match))) if unknown else one)
     if not isinstance(values, dict) and next(rest, Undefined) is not Undefined:
         raise TypeError("not all arguments converted during string formatting")
     return text(*parts, template[end:])
 
 
-def _plain(found: re.Match[str], value: Any) -> str:
-    name = f"({found['name']})" if found["name"] is not None else ""
-    return str(found[0].replace(name, "", 1) % (value,))
+def _plain(match: re.Match[str], value: Any) -> str:
+    name = f"({match['name']})" if match["name"] is not None else ""
+    return str(match[0].replace(name, "", 1) % (value,))
 
 
-def _spec(found: re.Match[str]) -> str:
+def _spec(match: re.Match[str]) -> str:
     """The format of an f-string for that of a ``%``."""
-    flags, kind = found["flags"], found["kind"]
-    if kind not in "srdiufFeEgGxXo" or "#" in flags or (kind in "sr" and found["precision"]):
-        raise fail(f"{found[0]!r} of a run-time number: write an f-string, f'{{n}}'")
+    flags, kind = match["flags"], match["kind"]
+    if kind not in "srdiufFeEgGxXo" or "#" in flags or (kind in "sr" and match["precision"]):
+        raise fail(f"{match[0]!r} of a run-time number: write an f-string, f'{{n}}'")
     sign = next((sign for sign in "+ " if sign in flags), "")
-    align = "<" if "-" in flags and found["width"] else ">" if found["width"] and "0" not in flags else ""
+    align = "<" if "-" in flags and match["width"] else ">" if match["width"] and "0" not in flags else ""
     zero = "0" if "0" in flags and not align else ""
     kind = "" if kind in "sr" else "d" if kind in "iu" else kind
-    return f"{align}{sign}{zero}{found['width']}{found['precision'] or ''}{kind}"
+    return f"{align}{sign}{zero}{match['width']}{match['precision'] or ''}{kind}"
 
 
 def holds_dynamic(value: Any) -> bool:

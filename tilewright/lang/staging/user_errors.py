@@ -144,8 +144,8 @@ def _of_operands(wrong: Exception, place: UserLine) -> str | None:
 
 def _of_host_function(wrong: Exception, place: UserLine) -> str | None:
     """A run-time number in a function of PyTorch or of Python's math."""
-    found = _HOST_FUNCTION.search(str(wrong)) if isinstance(wrong, TypeError) else None
-    if place.called or found is None or not _is_of_ours(found[found.lastindex or 0]):
+    match = _HOST_FUNCTION.search(str(wrong)) if isinstance(wrong, TypeError) else None
+    if place.called or match is None or not _is_of_ours(match[match.lastindex or 0]):
         return None
     return (
         f"{wrong}; PyTorch and Python's math compute while staging and know no run-time values: take cute.math "
@@ -202,15 +202,15 @@ def _call_of(wrong: Exception) -> tuple[str, str]:
         traceback = traceback.tb_next
     if frame is None:
         return "", ""
-    code, given = frame.f_code, frame.f_locals
+    code, arguments = frame.f_code, frame.f_locals
     names = [n for n in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if n not in ("loc", "ip")]
-    owner = type(given[names.pop(0)]) if names[:1] == ["self"] else None
+    owner = type(arguments[names.pop(0)]) if names[:1] == ["self"] else None
     name = code.co_name if owner is None or code.co_name != "__init__" else owner.__name__
     if name.startswith("_") or name in ("wrapper", "<lambda>"):
         return "", ""
     function = frame.f_globals.get(name) if owner is None else getattr(owner, code.co_name, None)
     types = getattr(function, "__annotations__", {})
-    shown = ", ".join(f"{n}={_short(given[n])}" for n in names if given.get(n) is not None)
+    shown = ", ".join(f"{n}={_short(arguments[n])}" for n in names if arguments.get(n) is not None)
     takes = ", ".join(f"{n}: {types[n]}" for n in names if types.get(n, "Any") != "Any")
     return f"{name}({shown}): ", takes and f"; it takes {takes}"
 
@@ -235,9 +235,9 @@ def _advice_on_operands(text: str) -> str:
             "; one element is t[i]; all elements of a static shape are t.load(), with which operators compute, and "
             "t.store(...) writes them"
         )
-    if found := _ARGUMENTS.match(text):
-        names = [name for name in _keywords_of(found[1]) if name not in ("self", "loc", "ip")]
-        return f": {found[1].rpartition('.')[2]}({', '.join(names)})" if names else ""
+    if match := _ARGUMENTS.match(text):
+        names = [name for name in _keywords_of(match[1]) if name not in ("self", "loc", "ip")]
+        return f": {match[1].rpartition('.')[2]}({', '.join(names)})" if names else ""
     return ""
 
 
@@ -282,26 +282,26 @@ def _keywords_of(function: str) -> Iterable[str]:
     """The parameters of the function of this package with this qualified name, as Python's message gives it."""
     first, *rest = function.split(".")
     for name, module in list(sys.modules.items()):
-        found = vars(module).get(first) if name.startswith("tilewright.") else None
+        target = vars(module).get(first) if name.startswith("tilewright.") else None
         for attribute in rest:
-            found = getattr(found, attribute, None)
-        code = getattr(found, "__code__", None)
-        if code is not None and found.__module__ == name:
+            target = getattr(target, attribute, None)
+        code = getattr(target, "__code__", None)
+        if code is not None and target.__module__ == name:
             return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     return ()
 
 
 def place_of(traceback: TracebackType | None) -> UserLine | None:
     """The innermost line of user code that an error went through."""
-    found: UserLine | None = None
+    line: UserLine | None = None
     while traceback is not None:
         code = traceback.tb_frame.f_code
         if counts_as_user(code):
-            found = UserLine(code.co_filename, traceback.tb_lineno, False, traceback.tb_next is None, code.co_name)
-        elif found is not None:
-            found = found._replace(called=code.co_filename.startswith(PACKAGE))
+            line = UserLine(code.co_filename, traceback.tb_lineno, False, traceback.tb_next is None, code.co_name)
+        elif line is not None:
+            line = line._replace(called=code.co_filename.startswith(PACKAGE))
         traceback = traceback.tb_next
-    return found
+    return line
 
 
 def show_users_frames(error: Exception) -> None:

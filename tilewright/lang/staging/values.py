@@ -85,10 +85,10 @@ class NumberSpec(Spec):
 
     def conform(self, value: Any, path: str) -> list[Value]:
         value = _number_of_member(value)
-        found = number_class(value)
-        if found is None:
+        cls = number_class(value)
+        if cls is None:
             raise ShapeMismatch(path, self.describe(), describe(value))
-        if found is not self.cls:
+        if cls is not self.cls:
             literal = type(value) in LITERALS
             fits = literal and accepts_literal(self.cls, value)
             if not fits:
@@ -268,8 +268,8 @@ def spec_of(value: Any, promote: bool = True, path: str = "", keeps: Callable[[A
     if isinstance(value, (tuple, list, dict)) or is_record(value):
         split, make = codec(value)
         labels = labels_of(value)
-        found = zip(split(value), labels, strict=True)
-        parts = [spec_of(item, promote, f"{path}{label}", keeps) for item, label in found]
+        labelled = zip(split(value), labels, strict=True)
+        parts = [spec_of(item, promote, f"{path}{label}", keeps) for item, label in labelled]
         return StaticSpec(value) if _all_static(parts) else CompoundSpec(kind, labels, parts, split, make)
     return ProtocolSpec(value) if has_protocol(value) else StaticSpec(value)
 
@@ -301,9 +301,9 @@ def unify(a: Any, b: Any, path: str = "") -> Spec:
             return StaticSpec(a) if _all_static(parts) else CompoundSpec(type(a), labels, parts, split, make)
         # The object of one side is rebuilt; pointers in it are as aligned as the less aligned of both sides.
         if has_protocol(a):
-            found = ProtocolSpec(a)
-            found.weaken(b)
-            return found
+            spec = ProtocolSpec(a)
+            spec.weaken(b)
+            return spec
     if same_static(a, b):
         return StaticSpec(a)
     raise ShapeMismatch(path, describe(a), describe(b))
@@ -348,8 +348,8 @@ def promoted(value: Any, spec: Spec | None = None) -> Any:
     if not isinstance(spec, CompoundSpec) or type(value) is not spec.type or labels_of(value) != spec.labels:
         return value
     items = spec.split(value)
-    found = [promoted(item, part) for item, part in zip(items, spec.parts, strict=True)]
-    return value if all(map(operator.is_, found, items)) else spec.make(found)
+    parts = [promoted(item, part) for item, part in zip(items, spec.parts, strict=True)]
+    return value if all(map(operator.is_, parts, items)) else spec.make(parts)
 
 
 def flatten(value: Any, promote: bool = False) -> tuple[list[Value], Spec]:

@@ -78,25 +78,25 @@ class While:
         return self.values.spread(self.arguments)
 
     def test(self, condition: Any, variables: tuple[Any, ...]) -> bool:
-        known = decide(condition)
+        decided = decide(condition)
         if self.values is None:
-            return self._probed(known, variables)
+            return self._probed(decided, variables)
         gathered = self.values.gather(variables)
         self.region.close(keep=gathered is not None)
         if gathered is None:
             return False
-        test = known if isinstance(known, Value) else Boolean(known).ir_value()
+        test = decided if isinstance(decided, Value) else Boolean(decided).ir_value()
         self.condition = ("condition", [test], gathered)
         return True
 
-    def _probed(self, known: bool | Value, variables: tuple[Any, ...]) -> bool:
-        self.region.close(keep=not isinstance(known, Value))
+    def _probed(self, decided: bool | Value, variables: tuple[Any, ...]) -> bool:
+        self.region.close(keep=not isinstance(decided, Value))
         # Known now: what the condition emitted is part of the program, and Python's loop goes on. At run time it was a
         # probe: its ops are dropped, what it changed is put back, and the loop is traced.
-        if not isinstance(known, Value):
+        if not isinstance(decided, Value):
             Builder.current().block.ops += self.blocks[0].ops
-            self.finished = not known
-            return known
+            self.finished = not decided
+            return decided
         self.start.now(variables, self.region)
         self.start.restore()
         self.values = LoopValues(self.region, self.start, self.config[1])

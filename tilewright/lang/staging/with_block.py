@@ -68,8 +68,8 @@ class With(HoldsUnnamed):
             return variables
         reason = f"it is assigned inside the {self.region}, whose values stay there"
         now = self.state.now(variables, self.region)
-        found = zip(self.state.labels, self.state.before, now, strict=True)
-        return self.state.restore([v if _same(old, v) else Undefined(label, reason) for label, old, v in found])
+        changes = zip(self.state.labels, self.state.before, now, strict=True)
+        return self.state.restore([v if _same(old, v) else Undefined(label, reason) for label, old, v in changes])
 
 
 def _same(before: Any, after: Any) -> bool:

@@ -41,9 +41,9 @@ def need_no_fraction(value: Any, dtype: Any, tensor: Any) -> None:
     fraction = isinstance(value, float) and not value.is_integer()
     kind = getattr(value, "ir_type", None) or getattr(value, "type", None)
     if dtype.is_integer and dtype.ir_type != BOOL and (fraction or (isinstance(kind, ScalarType) and kind.is_float)):
-        given = type(value).__name__ if kind is None else CLASS_OF[kind].__name__
+        type_name = type(value).__name__ if kind is None else CLASS_OF[kind].__name__
         raise ConstraintError(
-            f"a {given} becomes an element of {tensor}: the fraction would be lost; convert it with "
+            f"a {type_name} becomes an element of {tensor}: the fraction would be lost; convert it with "
             f".to({dtype.__name__}), after cute.math.floor, round or trunc as meant"
         )
 
@@ -112,7 +112,7 @@ def places(layout: Any, count: int) -> list[SplitOffset]:
     if not isinstance(layout, Layout):
         return [split_offset(i, layout) for i in range(count)]
     shape, stride = flatten_to_tuple(layout.shape), flatten_to_tuple(layout.stride)
-    known: dict[tuple[int, ...], Any] = {}
+    remembered: dict[tuple[int, ...], Any] = {}
     result = []
     for i in range(count):
         rest, static, key = i, 0, []
@@ -122,10 +122,10 @@ def places(layout: Any, count: int) -> list[SplitOffset]:
                 static += c * d
                 c = 0
             key.append(c)
-        if tuple(key) not in known:
+        if tuple(key) not in remembered:
             parts = [c * d for c, d in zip(key, stride, strict=True) if c]
-            known[tuple(key)] = sum(parts[1:], parts[0]) if parts else 0
-        result.append((known[tuple(key)], static))
+            remembered[tuple(key)] = sum(parts[1:], parts[0]) if parts else 0
+        result.append((remembered[tuple(key)], static))
     return result
 
 

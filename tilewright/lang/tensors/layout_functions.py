@@ -101,8 +101,8 @@ def _shape_of(x: Any) -> Any:
     """Objects with a ``shape`` that are not layouts (host arrays, tiled objects) measure as their shape."""
     if isinstance(x, (tuple, list, int, Integer, Layout, ComposedLayout)):
         return tuple(x) if isinstance(x, list) else x
-    found = getattr(x, "shape", None)
-    return tuple(found) if isinstance(found, (tuple, list)) else x
+    shape = getattr(x, "shape", None)
+    return tuple(shape) if isinstance(shape, (tuple, list)) else x
 
 
 def _extents(shape: Any) -> Any:

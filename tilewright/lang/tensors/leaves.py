@@ -19,20 +19,20 @@ def dynamic_leaves(x: Any) -> list[Any]:
     if isinstance(x, ComposedLayout):
         return [*dynamic_leaves(x.offset), *dynamic_leaves(x.outer)]
     if isinstance(x, tuple):
-        found: list[Any] = []
+        leaves: list[Any] = []
         for part in x:
             if isinstance(part, Integer):
-                found.append(part)
+                leaves.append(part)
             elif type(part) is not int:
-                found += dynamic_leaves(part)
-        return found
+                leaves += dynamic_leaves(part)
+        return leaves
     if isinstance(x, ScaledBasis):
         return dynamic_leaves(x.value)
     return [x] if isinstance(x, Integer) else []
 
 
-def plain_values(found: list[Any]) -> list[Value]:
-    return [x if isinstance(x, Value) else x.ir_value() for x in found]
+def plain_values(leaves: list[Any]) -> list[Value]:
+    return [x if isinstance(x, Value) else x.ir_value() for x in leaves]
 
 
 def rebuild(x: Any, values: Iterator[Value], keep: bool = False) -> Any:

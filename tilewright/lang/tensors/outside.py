@@ -17,10 +17,10 @@ SWITCH = "TILEWRIGHT_OUTSIDE_REGISTERS"
 
 def allowed() -> bool:
     """Whether the user lets programs go on that read outside a register tensor."""
-    found = os.environ.get(SWITCH, "")
-    if found not in ("", "undefined"):
-        raise ConstraintError(f"{SWITCH}={found}: expected `undefined`, or that the variable is not set")
-    return bool(found)
+    setting = os.environ.get(SWITCH, "")
+    if setting not in ("", "undefined"):
+        raise ConstraintError(f"{SWITCH}={setting}: expected `undefined`, or that the variable is not set")
+    return bool(setting)
 
 
 class UndefinedElement:

@@ -163,16 +163,16 @@ class PackedPointer(Pointer):
         there); None where a run-time part may end inside a byte."""
         if not isinstance(self.rest, int):
             return None
-        known: dict[int, Any] = {}
-        found = []
+        remembered: dict[int, Any] = {}
+        starts = []
         for dynamic, static in where:
             key = 0 if isinstance(dynamic, int) else id(dynamic)
-            if key not in known:
-                known[key] = 0 if isinstance(dynamic, int) else _in_bytes(dynamic, self.dtype)
-            if known[key] is None:
+            if key not in remembered:
+                remembered[key] = 0 if isinstance(dynamic, int) else _in_bytes(dynamic, self.dtype)
+            if remembered[key] is None:
                 return None
-            found.append((key, known[key], self.rest + static + (dynamic if key == 0 else 0)))
-        return found
+            starts.append((key, remembered[key], self.rest + static + (dynamic if key == 0 else 0)))
+        return starts
 
     def _inside(self, element: Any) -> Value:
         """The element that begins at any bit."""

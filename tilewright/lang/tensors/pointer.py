@@ -267,10 +267,10 @@ class Pointer:
         """(the power of two that divides the offset under the swizzle, as far as it matters; the bits it can have)."""
         assert self.swizzle is not None
         swizzle = self.swizzle.in_units(element_bytes(self.dtype))
-        known = self.pending.facts if isinstance(self.pending, Integer) else of_number(self.pending)
+        facts = self.pending.facts if isinstance(self.pending, Integer) else of_number(self.pending)
         if self.const % swizzle.span:
-            known = combine("add", known, of_number(self.const % swizzle.span))
-        return min(low_bit(known), 1 << swizzle.base), possible_bits(known)
+            facts = combine("add", facts, of_number(self.const % swizzle.span))
+        return min(low_bit(facts), 1 << swizzle.base), possible_bits(facts)
 
     def __eq__(self, other: object) -> Any:
         if not isinstance(other, Pointer):

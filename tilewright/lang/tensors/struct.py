@@ -153,10 +153,10 @@ class Struct:
         object.__setattr__(self, "_offset", offset)
 
     def _member(self, name: str) -> Any:
-        found = self._kind.fields.get(name)
-        if found is None:
+        kind = self._kind.fields.get(name)
+        if kind is None:
             raise AttributeError(f"{self._kind} has no member {name!r}; it has {', '.join(self._kind.fields)}")
-        member, offset = found
+        member, offset = kind
         return member.at(self._locate, self._offset + offset, name)
 
     def __getattr__(self, name: str) -> Any:

@@ -107,5 +107,5 @@ def _disjoint(dynamic: Integer, static: int) -> bool:
 
 def _bits_in(x: Integer) -> int:
     """The bits that may be set in a run-time integer; negative when only its divisor is known."""
-    known = possible_bits(x.facts)
-    return -low_bit(x.facts) if known is None else known
+    bits = possible_bits(x.facts)
+    return -low_bit(x.facts) if bits is None else bits

@@ -107,12 +107,12 @@ class Tensor(Drawable):
     @property
     def element_type(self) -> Any:
         """The numeric class of an element; for coordinate tensors Int32."""
-        found = getattr(self.engine, "dtype", None)
-        if found is None:
+        dtype = getattr(self.engine, "dtype", None)
+        if dtype is None:
             from tilewright.lang.numbers.numeric import Int32
 
             return Int32
-        return found
+        return dtype
 
     dtype = property(lambda self: self.element_type)
 
@@ -130,10 +130,10 @@ class Tensor(Drawable):
 
     @property
     def memspace(self) -> AddressSpace:
-        found = getattr(self.engine, "memspace", None)
-        if found is None:
+        space = getattr(self.engine, "memspace", None)
+        if space is None:
             raise ConstraintError(f"{self} is a coordinate tensor: it is not in memory")
-        return found
+        return space
 
     @property
     def is_coordinate(self) -> bool:
@@ -212,11 +212,11 @@ class Tensor(Drawable):
         dynamic, static = self._place(coord)
         if isinstance(self.engine, Registers):
             return wrap(self.engine.load([static], dynamic, scalar=True))
-        found = self.engine.load_place((dynamic, static))
-        assert found.op is not None
-        if found.op.opcode == "load":
-            bounds.note(found.op, coord, self.linear)
-        return wrap(found)
+        element = self.engine.load_place((dynamic, static))
+        assert element.op is not None
+        if element.op.opcode == "load":
+            bounds.note(element.op, coord, self.linear)
+        return wrap(element)
 
     def _coordinate(self, coord: Any) -> Any:
         coord, modes = coordinate(coord), self.shape

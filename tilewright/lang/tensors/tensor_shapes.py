@@ -97,10 +97,10 @@ def reduction_groups(shape: Any, profile: Any) -> tuple[tuple[tuple[int, ...], .
     kept = _kept(shape, profile, shape, profile)
     if kept is None:
         return (tuple(range(count)),), None
-    found: dict[Any, list[int]] = {}
+    groups: dict[Any, list[int]] = {}
     for i in range(count):
-        found.setdefault(_key(idx2crd(i, shape), profile), []).append(i)
-    return tuple(tuple(group) for group in found.values()), kept
+        groups.setdefault(_key(idx2crd(i, shape), profile), []).append(i)
+    return tuple(tuple(group) for group in groups.values()), kept
 
 
 def _kept(shape: Any, profile: Any, whole: Any, outline: Any) -> Any:

@@ -70,8 +70,8 @@ class TensorSSA:
         kind = value.type
         if not isinstance(kind, VecType):
             raise ConstraintError(f"TensorSSA.from_vector takes a vector, not {kind}")
-        found = TensorSSA(value, kind.n, class_of(kind.elem) if dtype is None else dtype)
-        return found if shape is None else found.reshape(shape)
+        tensor = TensorSSA(value, kind.n, class_of(kind.elem) if dtype is None else dtype)
+        return tensor if shape is None else tensor.reshape(shape)
 
     def apply_op(self, op: Any, other: Any, flip: bool = False, *, loc: Any = None, ip: Any = None) -> Any:
         """``op(self, other)``, with ``flip`` ``op(other, self)``."""
@@ -124,8 +124,8 @@ class TensorSSA:
         from tilewright.lang.tensors.registers import alloc
 
         if self.dtype.ir_type.packed:  # registers hold these without gaps
-            found = self.to(class_of(ir.F32))._pick(index, offsets)
-            return TensorSSA(found, (len(offsets),), class_of(ir.F32)).to(self.dtype).value
+            picked = self.to(class_of(ir.F32))._pick(index, offsets)
+            return TensorSSA(picked, (len(offsets),), class_of(ir.F32)).to(self.dtype).value
         registers = alloc(self.dtype, self.numel)
         registers.store(self.value, list(range(self.numel)))
         return registers.load(offsets, index)
@@ -177,8 +177,8 @@ class TensorSSA:
     def combine(self, opcode: str, left: Any, right: Any, compare: bool = False) -> TensorSSA:
         """``left opcode right`` elementwise after promotion and broadcasting; one of them is this value."""
         left, right = (x if isinstance(x, TensorSSA) else operators.as_literal(x) for x in (left, right))
-        if compare and (known := operators.decided(opcode, left, right)) is not None:
-            return full(broadcast_shape(left, right), known, Boolean)
+        if compare and (decided := operators.decided(opcode, left, right)) is not None:
+            return full(broadcast_shape(left, right), decided, Boolean)
         if opcode in operators.SHIFTS:
             kind = operators.shift_type(opcode, *(x.dtype if isinstance(x, TensorSSA) else x for x in (left, right)))
             right = _counts(right, kind)
@@ -201,9 +201,9 @@ class TensorSSA:
             if all(k == BOOL or (k is None and isinstance(x, bool)) for k, x in zip(kinds, (left, right), strict=True)):
                 return BOOL
         if None in kinds:
-            known = next(k for k in kinds if k is not None)
+            kind = next(k for k in kinds if k is not None)
             number = right if kinds[1] is None else left
-            return promote.common(known, promote.literal(number, known))
+            return promote.common(kind, promote.literal(number, kind))
         return promote.common(*kinds)
 
     def map(self, opcode: str, **attrs: Any) -> TensorSSA:
@@ -424,9 +424,9 @@ def _result_class(x: Any, y: Any) -> Any:
     if a is None and b is None:
         return class_of(promote.common(promote.default(x), promote.default(y)))
     if a is None or b is None:
-        known, literal = (b, x) if a is None else (a, y)
-        kept = known.ir_type.stored and promote.holds(known.ir_type, literal)
-        return known if kept else class_of(promote.literal(literal, known.ir_type))
+        kind, literal = (b, x) if a is None else (a, y)
+        kept = kind.ir_type.stored and promote.holds(kind.ir_type, literal)
+        return kind if kept else class_of(promote.literal(literal, kind.ir_type))
     return class_of(promote.common(a.ir_type, b.ir_type))
 
 

@@ -43,14 +43,14 @@ def autotune_jit(
             function = function_of(config)
             return lambda: function(*given, **named)
 
-        found: dict[str, Any] = tune(
+        best: dict[str, Any] = tune(
             make,
             {"config": tried},
             JitArguments(*args, **kwargs),
             warmup_iterations=warmup_iterations,
             iterations=iterations,
         )["config"]
-        return found
+        return best
 
     def decorate(target: Any) -> Any:
         if inspect.isclass(target):
@@ -105,7 +105,7 @@ def _keys(
     function: str, signature: inspect.Signature, names: Sequence[str], tuned: Iterable[str] = ()
 ) -> Callable[[Any, Any], tuple[Any, ...]]:
     """The values of the arguments ``names`` in a call of ``function``, as a key; the call passes none of ``tuned``."""
-    known = [name for name in signature.parameters if name not in tuned]
+    untuned = [name for name in signature.parameters if name not in tuned]
     passes_on = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
     for name in names:
         if name not in signature.parameters:
@@ -115,8 +115,8 @@ def _keys(
         for name in kwargs:
             if name in tuned:
                 raise ArgumentError(f"{function}: {name} is chosen by autotune_jit (params_dict); do not pass it")
-            if name not in known and not passes_on:
-                raise unknown_keyword(function, name, known)
+            if name not in untuned and not passes_on:
+                raise unknown_keyword(function, name, untuned)
         bound = signature.bind_partial(*args, **kwargs).arguments
         return tuple(_hashable(bound.get(name)) for name in names)
 
@@ -195,7 +195,7 @@ def _with(func: Any, config: dict[str, Any]) -> Callable[..., Any]:
 def _ranked(
     tried: list[dict[str, Any]], reports: list[list[dict[str, Any]]], percentile: float
 ) -> list[dict[str, Any]]:
-    found = []
+    ranked = []
     for config in tried:
         accepted, times = 0, []
         for rows in reports:
@@ -204,8 +204,8 @@ def _ranked(
             accepted += any(row["config"] is config for row in best)
             times += [row["time_us"] for row in ran if row["config"] is config]
         if len(times) == len(reports):  # it runs every case
-            found.append({"config": config, "accepted": accepted, "mean_time_us": sum(times) / len(times)})
-    return sorted(found, key=lambda row: (-row["accepted"], row["mean_time_us"]))
+            ranked.append({"config": config, "accepted": accepted, "mean_time_us": sum(times) / len(times)})
+    return sorted(ranked, key=lambda row: (-row["accepted"], row["mean_time_us"]))
 
 
 def _print_summary(cases: Any, reports: Any, recommended: Any) -> None:

@@ -212,5 +212,5 @@ def get_workspace_count(one_workspace_bytes: int, warmup_iterations: int, iterat
     from tilewright.lang.tools.hardware import HardwareInfo
 
     cache = HardwareInfo().get_l2_cache_size_in_bytes()
-    wanted = -(-3 * cache // max(one_workspace_bytes, 1))
-    return max(1, min(wanted, warmup_iterations + iterations))
+    count = -(-3 * cache // max(one_workspace_bytes, 1))
+    return max(1, min(count, warmup_iterations + iterations))

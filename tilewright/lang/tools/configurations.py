@@ -35,8 +35,8 @@ def configurations(
 
 
 def _call(function: Callable[..., Any], config: dict[str, Any], what: str) -> Any:
-    wanted = inspect.signature(function).parameters
-    unknown = [name for name in wanted if name not in config]
+    parameters = inspect.signature(function).parameters
+    unknown = [name for name in parameters if name not in config]
     if unknown:
         raise ArgumentError(f"{what}: {unknown[0]!r} is not a parameter; there are {', '.join(config)}")
-    return function(**{name: config[name] for name in wanted})
+    return function(**{name: config[name] for name in parameters})

@@ -48,8 +48,8 @@ def is_python(template: str) -> bool:
 
 def of_one_kind(template: str, count: int) -> str:
     """A format with fields of both kinds, as many as there are values, with Python's for C's: ``{} is %.2f``."""
-    given = [m for m in _C_FIELD.finditer(template) if m.group(0) != "%%"]
-    if not given or not (own := fields_of(template)) or len(own) + len(given) != count:
+    c_fields = [m for m in _C_FIELD.finditer(template) if m.group(0) != "%%"]
+    if not c_fields or not (own := fields_of(template)) or len(own) + len(c_fields) != count:
         return template
 
     def field(match: re.Match[str]) -> str:

@@ -98,7 +98,7 @@ def _driver() -> Any:
     if served is not None and served.__name__.startswith("tilewright."):
         return None
     try:
-        found = import_module("tilewright.cuda.libcuda")  # by name, as nothing here knows the machines
-        return found if found.device_count() else None
+        driver = import_module("tilewright.cuda.libcuda")  # by name, as nothing here knows the machines
+        return driver if driver.device_count() else None
     except MachineError:
         return None

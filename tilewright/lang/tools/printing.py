@@ -76,7 +76,7 @@ def _is_row(value: Any) -> bool:
 
 def _print_with_rows(template: str, values: list[Any]) -> None:
     """``printf`` in parts: what stands before a :func:`row <_is_row>`, its elements in a loop, and what follows."""
-    text, given, start, taken = "", [], 0, 0
+    text, pending, start, taken = "", [], 0, 0
     for field in fields_of(template):
         position = int(field.group(1)) if field.group(1) else taken
         taken += 1
@@ -85,12 +85,12 @@ def _print_with_rows(template: str, values: list[Any]) -> None:
         text, start = text + template[start : field.start()], field.end()
         value = values[position]
         text += f"{{{field.group(2) or ''}}}"
-        given.append(value)
+        pending.append(value)
         if _is_row(value):
-            print_formatted(f"{text} = \n  ( ", given)
+            print_formatted(f"{text} = \n  ( ", pending)
             printing_loops.print_row(value, size(value.linear), "{:f}" if value.element_type.is_float else "{}")
-            text, given = " )", []
-    print_formatted(text + template[start:], given)
+            text, pending = " )", []
+    print_formatted(text + template[start:], pending)
 
 
 def _need_no_lost_number(template: str) -> None:
@@ -108,9 +108,9 @@ def _need_no_lost_number(template: str) -> None:
     )
 
 
-def _with_fields(text: Text, given: list[Any]) -> tuple[str, list[Any]]:
-    """An f-string with run-time values as a format and all its values; those ``given`` belong to its own fields."""
-    template, values, rest = "", [], iter(given)
+def _with_fields(text: Text, more: list[Any]) -> tuple[str, list[Any]]:
+    """An f-string with run-time values as a format and all its values; those ``more`` belong to its own fields."""
+    template, values, rest = "", [], iter(more)
     for part in text.parts:
         if isinstance(part, str):
             template += part
@@ -225,12 +225,12 @@ def _in_order(index: list[int], order: list[int]) -> tuple[int, ...]:
 
 def _brackets(index: list[int], edge: list[int]) -> int:
     """How many of the innermost outer modes are at ``edge``."""
-    found = 0
+    count = 0
     for i, e in zip(reversed(index), reversed(edge), strict=True):
         if i != e:
             break
-        found += 1
-    return found
+        count += 1
+    return count
 
 
 def _host_text(tensor: Any, verbose: bool) -> str:

@@ -60,11 +60,11 @@ def _row(element: Callable[[Any], None], count: Any) -> None:
         yield_out()
 
 
-def _innermost(holds: Sequence[Any], then: Callable[[int], None], found: int = 0) -> None:
+def _innermost(holds: Sequence[Any], then: Callable[[int], None], count: int = 0) -> None:
     """``then`` with the number of last ones that hold."""
-    if found == len(holds):
-        return then(found)
-    if_generate(holds[-1 - found], lambda: _innermost(holds, then, found + 1), lambda: then(found))
+    if count == len(holds):
+        return then(count)
+    if_generate(holds[-1 - count], lambda: _innermost(holds, then, count + 1), lambda: then(count))
     return None
 
 

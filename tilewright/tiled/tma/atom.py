@@ -287,15 +287,15 @@ def _make_for_mma(
 
     def values(gmem: Layout) -> Layout:
         tile = composition(make_identity_layout(gmem.shape), tiler)
-        _, found = tiled_mma.thrfrg(which, tile)
+        _, fragment = tiled_mma.thrfrg(which, tile)
         # Of a pair of blocks each loads its own part of the tile, all parts being alike.
-        if size(found) * tiled_mma.instruction.ctas != size(tile):
+        if size(fragment) * tiled_mma.instruction.ctas != size(tile):
             raise ConstraintError(
-                f"{what}: a thread of {tiled_mma.instruction} has {size(found)} of the {size(tile)} elements of "
+                f"{what}: a thread of {tiled_mma.instruction} has {size(fragment)} of the {size(tile)} elements of "
                 "the tile "
                 f"{format_tree(tiler)}: TMA fills shared memory for all at once; use make_tiled_tma_atom with the tile"
             )
-        return found
+        return fragment
 
     atom = tiled_mma.instruction
     expand = atom.stored_type(which) != (atom.type_a if which == "A" else atom.type_b)

@@ -104,12 +104,12 @@ def _check_like(plan: TmaPlan, tensor: Any, atom: CopyAtom) -> None:
             "cannot be "
             "replaced one by one: make the atom for a tensor of at most five modes that do not follow each other"
         )
-    given = static_leaves(tensor.linear)
-    like = isinstance(given, Layout) and is_congruent(given.shape, plan.gmem.shape)
-    contiguous = basis_get(plan.steps(0)[0], given.stride) if like else None
+    leaves = static_leaves(tensor.linear)
+    like = isinstance(leaves, Layout) and is_congruent(leaves.shape, plan.gmem.shape)
+    contiguous = basis_get(plan.steps(0)[0], leaves.stride) if like else None
     if not like or (isinstance(contiguous, int) and contiguous != 1):
         raise ConstraintError(
-            f"update_tma_descriptor: {given} is not like {plan.gmem}, for which the tensor map was made: it needs "
+            f"update_tma_descriptor: {leaves} is not like {plan.gmem}, for which the tensor map was made: it needs "
             "the same "
             "modes, and the same one contiguous"
         )

@@ -110,25 +110,25 @@ class TmaPlan:
         """The steps through shared memory that one instruction can follow: extents (of ``element``) and modes."""
         order = right_inverse(self.smem)
         steps = coalesce(composition(self.tile, order))
-        found: list[tuple[int, Any]] = []
+        modes: list[tuple[int, Any]] = []
         for n, e in zip(flatten_to_tuple(steps.shape), flatten_to_tuple(steps.stride), strict=True):
             if basis_value(e) != 1:
                 break
-            found.append((n, e))
-        if not found:
+            modes.append((n, e))
+        if not modes:
             raise ConstraintError(
                 f"TMA cannot copy tiles {format_tree(self.tiler)} of {self.gmem} to {self.smem}: the elements "
                 "that follow "
                 "each other in shared memory are not neighbours along a mode of the tensor; give the shared-memory "
                 "layout the tensor's own major mode"
             )
-        first = basis_get(found[0][1], self.gmem.stride)
+        first = basis_get(modes[0][1], self.gmem.stride)
         if not isinstance(first, int) and self.source.width != self.element.width:
             raise ConstraintError(
-                f"TMA: the stride of {mode_name(found[0][1])} of {self.gmem} is only known at the launch; to copy "
+                f"TMA: the stride of {mode_name(modes[0][1])} of {self.gmem} is only known at the launch; to copy "
                 f"{self.source} as {self.element} it must be 1 while staging: mark the tensor with leading_dim"
             )
-        return [self._recast(n, basis_get(e, self.gmem.stride)) for n, e in found], [e for _, e in found]
+        return [self._recast(n, basis_get(e, self.gmem.stride)) for n, e in modes], [e for _, e in modes]
 
     def _merged(self, boxes: list[int], steps: list[Any]) -> list[int]:
         """Boxes whose modes the tensor keeps contiguous become one, up to 256 elements.
@@ -267,8 +267,8 @@ class TmaPlan:
     def _shared_step(self, j: int) -> int | None:
         """The step of a TMA mode that several modes of the tensor share, in bytes (16 at least), if it is known now."""
         strides = [basis_get(e, self.gmem.stride) for e in self.steps(j)]
-        known = all(isinstance(d, int) for d in strides)
-        return max(math.gcd(*strides) * self.source.memory_bits // 8, 16) if known else None
+        is_static = all(isinstance(d, int) for d in strides)
+        return max(math.gcd(*strides) * self.source.memory_bits // 8, 16) if is_static else None
 
     def _late(self) -> list[Any]:
         """The modes of the tensor whose steps in the last, shared TMA mode only a launch knows."""
@@ -283,12 +283,12 @@ class TmaPlan:
         """
         rest = iter(scales)
         late = {e: next(rest, 1) for e in self._late()}
-        found = {e: j for j in reversed(range(len(self.basis))) for e in self.steps(j)}
+        mode_of = {e: j for j in reversed(range(len(self.basis))) for e in self.steps(j)}
 
         def step(s: Any, d: Any, e: Any) -> Any:
             if self._idle(s, d, e):
                 return 0
-            j = found[e]
+            j = mode_of[e]
             if j == 0:
                 if not isinstance(d, int):  # the launch refuses any stride but 1
                     return ScaledBasis(1, 0)
@@ -330,60 +330,60 @@ class TmaPlan:
     def problems(self, separate_rows: bool = False) -> list[str]:
         """The rules that the box breaks; they do not depend on anything that the launch brings. ``separate_rows``: one
         instruction copies several boxes of a row (gather4, scatter4)."""
-        found = [problem for j in range(len(self.basis)) if (problem := self._sharing_problem(j))]
+        problems = [problem for j in range(len(self.basis)) if (problem := self._sharing_problem(j))]
         contiguous = basis_get(self.steps(0)[0], self.gmem.stride) if self.steps(0) else 1
         if isinstance(contiguous, int) and contiguous != 1:
-            found.append(
+            problems.append(
                 f"the stride of TMA mode 0 ({self._names(0)} of {self.gmem}) is {contiguous}, and TMA needs contiguous "
                 f"elements there: {self.smem} has another major mode than the tensor"
             )
         for i, n in enumerate(self.box):
             if n > LONGEST_BOX:
-                found.append(
+                problems.append(
                     f"the box extent of TMA mode {i} ({self._names(i)} of {self.gmem}) is more than 256 ({n}): "
                     "tile the "
                     f"shared-memory layout so that it steps through at most 256 elements at a time, as "
                     f"{format_tree((LONGEST_BOX, n // LONGEST_BOX))} does, or take a smaller tile"
                 )
         if expands(self.element):
-            return found or self._expanding_problems()
+            return problems or self._expanding_problems()
         width = self.element.width
         (inner, pitch), span = row_bytes(self.element, self.box[0], self.swizzle), SWIZZLE_SPANS[self.swizzle]
         if self.box[0] * width % 128:
-            found.append(
+            problems.append(
                 f"inner box extent is not a multiple of 16 bytes: {self.box[0]} x {self.element} ({inner} bytes) along "
                 f"{self._names(0)}; TMA moves 16 bytes at least: make the tile "
                 f"{-(-inner // 16) * 128 // width} "
                 "elements wide there"
             )
         if self.swizzle and inner > span:
-            found.append(
+            problems.append(
                 f"inner box extent exceeds the swizzle span: {self.box[0]} x {self.element} ({inner} bytes) along "
                 f"{self._names(0)} under a swizzle of {swizzle_name(self.swizzle)}; lay shared memory out in rows of "
                 f"{8 * span // width} elements, as the shared-memory atoms do (tile_to_shape of the atom)"
             )
         if pitch > inner and (separate_rows or math.prod(self.box) > self.box[0]):
             fitting = [swizzle_name(k) for k in range(self.swizzle) if SWIZZLE_SPANS[k] in (0, inner)]
-            found.append(
+            problems.append(
                 f"inner box extent is less than the swizzle span: {self.box[0]} x {self.element} ({inner} bytes) along "
                 f"{self._names(0)} under a swizzle of {swizzle_name(self.swizzle)}: TMA puts rows {span} bytes apart, "
                 f"and {self.smem} has them one behind another; make rows {8 * span // width} elements long, or take "
                 f"the swizzle {' or '.join(reversed(fitting))}"
             )
-        return found
+        return problems
 
     def _expanding_problems(self) -> list[str]:
         """What does not fit numbers that TMA expands, 16 to 16 bytes (CUDA driver API, ``cuTensorMapEncodeTiled``)."""
         what = f"{self.source} expanded to 16 bytes for 16 numbers"
-        found = []
+        problems = []
         if self.box[0] != GROUP:
-            found.append(
+            problems.append(
                 f"the inner box extent is {self.box[0]}, and TMA copies {what} {GROUP} at a time: make the tile a "
                 f"multiple of {GROUP} wide along {self._names(0)}, and its rows in shared memory {GROUP} bytes"
             )
         if self.swizzle not in (0, 3):
-            found.append(f"{what} take the swizzle 128B, or none, not {swizzle_name(self.swizzle)}")
-        return found
+            problems.append(f"{what} take the swizzle 128B, or none, not {swizzle_name(self.swizzle)}")
+        return problems
 
     def _sharing_problem(self, j: int) -> str:
         """Why modes of the tensor cannot share TMA mode ``j``, which has one step and one extent for all of them."""
@@ -394,19 +394,19 @@ class TmaPlan:
         boxes = dict(zip(*map(flatten_to_tuple, (self.basis.stride[j], self.basis.shape[j])), strict=True))
         ragged = [e for e in modes if self._ragged(e)]
         strides = {e: basis_get(e, self.gmem.stride) for e in modes}
-        known = all(isinstance(d, int) for d in strides.values())
-        if (ragged or max(boxes.values()) > 1) and not known:
+        is_static = all(isinstance(d, int) for d in strides.values())
+        if (ragged or max(boxes.values()) > 1) and not is_static:
             return f"{names}, whose strides must be known while staging unless tiles have extent 1 along each of them"
-        reach = step = math.gcd(*strides.values()) if known else 0
-        for e in modes if known else ():
+        reach = step = math.gcd(*strides.values()) if is_static else 0
+        for e in modes if is_static else ():
             if boxes[e] > 1 and strides[e] != reach:
                 return f"{names}, and a box of {format_tree(tuple(boxes.values()))} there does not step evenly"
             # The box counts copied elements along the contiguous mode; strides count the tensor's.
             reach *= boxes[e] * self.element.width // self.source.width if strides[e] == 1 else boxes[e]
         for e in ragged:  # past its end no mode may have elements, so it must have the longest step
             others = [(m, basis_get(m, self.gmem.shape)) for m in modes if m is not e]
-            known = len(ragged) == 1 and all(isinstance(n, int) for _, n in others)
-            if not known or sum((n - 1) * strides[m] for m, n in others) + step > strides[e]:
+            is_static = len(ragged) == 1 and all(isinstance(n, int) for _, n in others)
+            if not is_static or sum((n - 1) * strides[m] for m, n in others) + step > strides[e]:
                 return (
                     f"{names}, so what is past the end of {mode_name(e)} would be taken from another: make its "
                     "extent a known multiple of the tile's"

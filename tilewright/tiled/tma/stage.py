@@ -95,8 +95,8 @@ def _outside_elect_one(instruction: TmaCopy, what: str) -> None:
 
 def _coordinates(instruction: TmaCopy, tensor: Tensor, step: Any) -> list[Value]:
     """The TMA coordinate of a box as operands."""
-    found = flatten_to_tuple(add_coords(tensor.engine, step))
-    return [Int32(_whole(c)).ir_value() for c in (*found, *[0] * (instruction.rank - len(found)))]
+    coordinates = flatten_to_tuple(add_coords(tensor.engine, step))
+    return [Int32(_whole(c)).ir_value() for c in (*coordinates, *[0] * (instruction.rank - len(coordinates)))]
 
 
 def _load_operands(instruction: TmaLoad, tma_bar_ptr: Any, mcast_mask: Any) -> list[Value]:
@@ -146,12 +146,12 @@ def _check_elements(atom: TmaCopyAtom, smem: Tensor) -> None:
     same = held == moved or integers or moved.width == 8 or (moved.is_float and held.is_float and moved.width == 32)
     if held.width == moved.width and same:
         return
-    wanted = class_of(moved)
-    hint = f"allocate it for {wanted}, or recast it: cute.recast_tensor(tensor, {wanted})"
+    element_type = class_of(moved)
+    hint = f"allocate it for {element_type}, or recast it: cute.recast_tensor(tensor, {element_type})"
     if smem.element_type is Int32:
         hint += "; the element_type of a TMA tensor is Int32, that of its coordinates: take the atom's value_type"
     raise ConstraintError(
-        f"{atom.instruction}: copies {wanted}, but the shared-memory tensor holds {smem.element_type}; {hint}"
+        f"{atom.instruction}: copies {element_type}, but the shared-memory tensor holds {smem.element_type}; {hint}"
     )
 
 
@@ -210,12 +210,12 @@ def _boxes(atom: TmaCopyAtom, tensor: Tensor, side: str) -> list[Any]:
 
 def _check_swizzle(atom: TmaCopyAtom, pointer: Pointer) -> None:
     """The tensor map's swizzle is that of the shared-memory tensor."""
-    given, mode = pointer.swizzle, atom.plan.swizzle
-    wanted = (2, 5, 2) if mode == ATOM_32B else (mode, 4, 3)
-    held = (0, 4, 3) if given is None or not given.bits else (given.bits, given.base, given.shift)
-    if held != wanted:
+    swizzle, mode = pointer.swizzle, atom.plan.swizzle
+    required = (2, 5, 2) if mode == ATOM_32B else (mode, 4, 3)
+    held = (0, 4, 3) if swizzle is None or not swizzle.bits else (swizzle.bits, swizzle.base, swizzle.shift)
+    if held != required:
         raise ConstraintError(
-            f"{atom.instruction}: the atom was made for a shared-memory layout with {_swizzle_text(*wanted)}, but "
+            f"{atom.instruction}: the atom was made for a shared-memory layout with {_swizzle_text(*required)}, but "
             f"the tensor has {_swizzle_text(*held)} ({pointer}): give both the same layout"
         )
 
