@@ -250,8 +250,8 @@ def _addresses(tiled: TiledCopy, which: str, layout: Any) -> np.ndarray[Any, Any
     """Byte address of every (thread, value of its partition)."""
     coordinates = getattr(tiled, f"tidfrg_{which}")(make_layout(layout.shape))
     index = offsets(coordinates).reshape((tiled.size, -1), order="F")
-    found: np.ndarray[Any, Any] = offsets(layout)[index] * tiled.scalar.bytes
-    return found
+    addresses: np.ndarray[Any, Any] = offsets(layout)[index] * tiled.scalar.bytes
+    return addresses
 
 
 def _by_instruction(issues: Iterable[Issue]) -> list[list[Issue]]:
@@ -267,9 +267,9 @@ def _cost(tiled: TiledCopy, memory: MemoryTile, places: np.ndarray[Any, Any], is
     lanes = _busy(issues[0], tiled.size)
     width = len(issues[0].values[0]) * tiled.scalar.bytes
     count = wavefronts_of if memory.space == MemSpace.SMEM else sectors_of
-    found = count(places[lanes][:, firsts].tolist(), width)
-    phases = tuple((int(lanes[t]), firsts[n], cost, ideal) for t, n, cost, ideal in found.phases)
-    report = AccessReport(phases, found.unit)
+    counted = count(places[lanes][:, firsts].tolist(), width)
+    phases = tuple((int(lanes[t]), firsts[n], cost, ideal) for t, n, cost, ideal in counted.phases)
+    report = AccessReport(phases, counted.unit)
     return InstructionCost(issues[0].instruction.mnemonic(), 8 * width, len(firsts), report)
 
 

@@ -96,17 +96,17 @@ def analyse_fragments(function: Function) -> FragmentReport:
     [('acc', 'frag<f32, 128>', 128)]
     """
     ops = list(function.walk())
-    found = {op.result: _fragment(op, n) for n, op in enumerate(o for o in ops if o.opcode == "frag.alloc")}
-    uses = {value: list(_uses(value, ops)) for value in found}
+    fragments = {op.result: _fragment(op, n) for n, op in enumerate(o for o in ops if o.opcode == "frag.alloc")}
+    uses = {value: list(_uses(value, ops)) for value in fragments}
     order = {id(op): position for position, op in enumerate(ops)}
     copies = []
-    for target in found:
+    for target in fragments:
         copied = _copy_into(target, uses, order)
         if copied is not None:
             source, reordered = copied
             where = next(op.loc for _, op, writes in uses[target] if writes)
-            copies.append(FragmentCopy(found[source], found[target], reordered, where))
-    return FragmentReport(function.name, tuple(found.values()), tuple(copies))
+            copies.append(FragmentCopy(fragments[source], fragments[target], reordered, where))
+    return FragmentReport(function.name, tuple(fragments.values()), tuple(copies))
 
 
 def _fragment(op: Op, number: int) -> Fragment:

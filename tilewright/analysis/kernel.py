@@ -78,7 +78,7 @@ def analyse_kernel(
         raise ArgumentError(f"analyse_kernel: the block size of {artifact.name} is not known: say threads=...")
     static = artifact.smem - artifact.dynamic_smem
     shared = static + max(artifact.dynamic_smem, smem or 0)
-    found = occupancy(threads, artifact.registers, shared, artifact.arch)
+    resident = occupancy(threads, artifact.registers, shared, artifact.arch)
     blocks = math.prod(grid) if isinstance(grid, tuple) else grid
     return KernelReport(
         artifact.name,
@@ -88,8 +88,8 @@ def analyse_kernel(
         artifact.spills,
         artifact.stack,
         shared,
-        found,
-        None if blocks is None else found.waves(blocks, sms),
+        resident,
+        None if blocks is None else resident.waves(blocks, sms),
         None if function is None else analyse_fragments(function),
     )
 

@@ -109,9 +109,9 @@ def numbered(layout: Any, where: Mapping[str, int]) -> tuple[Any, dict[str, int]
     assumed: dict[str, int] = {}
 
     def number(leaf: Any) -> int:
-        known = getattr(leaf, "value", None)
-        if isinstance(known, int):
-            return known
+        literal = getattr(leaf, "value", None)
+        if isinstance(literal, int):
+            return literal
         if isinstance(leaf, SymbolicInt) and where:
             try:
                 return leaf.substitute(where)

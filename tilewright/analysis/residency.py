@@ -33,11 +33,11 @@ REGISTER_UNIT, SMEM_UNIT = 256, 128
 
 def multiprocessor(arch: str) -> Multiprocessor:
     """The multiprocessor of ``"sm_90"``, ``"sm_90a"`` or ``"90"``."""
-    found = architecture(arch, bare=True)
-    if found.capability < LEAST_CAPABILITY:
-        known = ", ".join(f"sm_{n}" for n in MULTIPROCESSORS if n >= LEAST_CAPABILITY)
-        raise ArgumentError(f"occupancy has the rules of {known}, not of {arch!r}")
-    return found.multiprocessor
+    arch_named = architecture(arch, bare=True)
+    if arch_named.capability < LEAST_CAPABILITY:
+        choices = ", ".join(f"sm_{n}" for n in MULTIPROCESSORS if n >= LEAST_CAPABILITY)
+        raise ArgumentError(f"occupancy has the rules of {choices}, not of {arch!r}")
+    return arch_named.multiprocessor
 
 
 @dataclass(frozen=True)

@@ -164,8 +164,8 @@ class Atomic(Instruction):
             )
             source = f"__device__ __forceinline__ {ctype} {name}(void* pointer, {params}) {{\n{body}\n}}"
         out.helper(name, source)
-        given = ", ".join(_as_register(out, out.value(v), v.type) for v in values)
-        call = f"{name}((void*)({out.value(pointer)}), {given})"
+        arguments = ", ".join(_as_register(out, out.value(v), v.type) for v in values)
+        call = f"{name}((void*)({out.value(pointer)}), {arguments})"
         if op.results:
             result = out.declare(op.result)
             _assign(out, result, call, op.result.type)

@@ -69,8 +69,8 @@ class BarrierReduce(Instruction):
             f"  return found;\n"
             f"}}\n",
         )
-        given = f"{name}({', '.join(out.value(v) for v in op.operands)})"
-        out.line(f"{out.declare(op.result)} = {given};" if op.results else f"{given};")
+        call = f"{name}({', '.join(out.value(v) for v in op.operands)})"
+        out.line(f"{out.declare(op.result)} = {call};" if op.results else f"{call};")
 
 
 @dataclass(frozen=True)
@@ -98,8 +98,8 @@ class BarrierReduced(Instruction):
                 np.repeat(other, WARP),
                 "use another barrier (barrier_id) for what does not reduce",
             )
-        found = {"popc": held.astype(np.int32), "and": held == there, "or": held > 0}[self.kind]
-        return (np.repeat(found, WARP),)
+        reduced = {"popc": held.astype(np.int32), "and": held == there, "or": held > 0}[self.kind]
+        return (np.repeat(reduced, WARP),)
 
     def emit(self, out: Emitter, op: Op) -> None:
         out.line(f"{out.declare(op.result)} = {out.value(op.operands[0])};")

@@ -93,9 +93,9 @@ class BulkCopy(CopyInstruction):
     def emit(self, out: Emitter, op: Op) -> None:
         shared, copies = self.parts(op.operands)
         hint = ".L2::cache_hint" if self.hint else ""
-        given = dict(zip([name for name, _ in self.kinds()], shared, strict=True))
+        by_name = dict(zip([name for name, _ in self.kinds()], shared, strict=True))
         for target, source in copies:
-            operands = self.asm_operands(out, {"target": target, "source": source, **given})
+            operands = self.asm_operands(out, {"target": target, "source": source, **by_name})
             slots = {name: f"%{i}" for i, name in enumerate(operands)}
             text = self.form().format(hint=hint, size=op.attrs["bytes"], **slots)
             text += f", {slots['cache_policy']}" if self.hint else ""
@@ -250,10 +250,10 @@ class BulkToBlock(BulkCopy):
     def asm_operands(self, out: Emitter, operands: dict[str, Value]) -> dict[str, str]:
         out.helper("map_shared_rank", MAP_RANK)
         rank = out.value(operands.pop("rank"))
-        found = super().asm_operands(out, operands)
+        operands_text = super().asm_operands(out, operands)
         for name in ("target", "mbarrier"):
-            found[name] = f'"r"(map_shared_rank({out.shared_address(operands[name])}, {rank}))'
-        return found
+            operands_text[name] = f'"r"(map_shared_rank({out.shared_address(operands[name])}, {rank}))'
+        return operands_text
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         (barrier, rank, *_), copies = self.parts(operands)

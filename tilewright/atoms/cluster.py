@@ -110,8 +110,8 @@ class Mapa(Instruction):
             f"mapa maps a pointer into the block's own shared memory, not {kind}",
         )
         assert isinstance(kind, PtrType)
-        wanted = PtrType(kind.elem, MemSpace.DSMEM, kind.align)
-        need(op, [r.type for r in op.results] == [wanted], f"mapa gives {wanted}")
+        required = PtrType(kind.elem, MemSpace.DSMEM, kind.align)
+        need(op, [r.type for r in op.results] == [required], f"mapa gives {required}")
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         return (lanes.mapped(operands[0], operands[1]),)

@@ -117,11 +117,11 @@ class QueryCancel(Instruction):
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         (response,) = operands
-        found = lanes.load(response, 4)
-        none = lanes.active() & (found[:, 3] == 0)
+        response_words = lanes.load(response, 4)
+        none = lanes.active() & (response_words[:, 3] == 0)
         if none.any():
             lanes.beside(Declined).blocks |= {int(place) >> 32 for place in lanes.places(response)[none]}
-        return tuple(found[:, i] for i in range(4))
+        return tuple(response_words[:, i] for i in range(4))
 
     def emit(self, out: Emitter, op: Op) -> None:
         names = [out.declare(value) for value in op.results]

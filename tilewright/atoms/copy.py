@@ -163,11 +163,11 @@ def check_fragment(atom: CopyInstruction, op: Op, bits: int) -> FragType:
     kind = op.operands[0].type
     if not isinstance(kind, FragType):
         raise ConstraintError(f"{atom}: one side must be registers, not {kind}")
-    wanted = bits // (8 * kind.elem.bytes)
+    count = bits // (8 * kind.elem.bytes)
     for registers in op.attrs["registers"]:
-        if len(registers) != wanted:
+        if len(registers) != count:
             raise ConstraintError(
-                f"{atom}: moves {wanted} x {kind.elem} for one thread, but {len(registers)} registers are given"
+                f"{atom}: moves {count} x {kind.elem} for one thread, but {len(registers)} registers are given"
             )
         if not all(0 <= r < kind.n for r in registers):
             raise ConstraintError(f"{atom}: registers {list(registers)} reach outside a fragment of {kind.n}")
@@ -227,8 +227,8 @@ def read_registers(fragment: Array, registers: tuple[int, ...]) -> Array:
     if width == fragment.itemsize:
         return fragment[:, where].copy()
     per = width // fragment.itemsize
-    found = fragment.view(ITEMS[width])[:, where.start // per : where.stop // per].copy()
-    return found.view(fragment.dtype)
+    items = fragment.view(ITEMS[width])[:, where.start // per : where.stop // per].copy()
+    return items.view(fragment.dtype)
 
 
 def move_each(

@@ -52,8 +52,8 @@ class LdMatrix(MatrixCopy):
         (fragment,), pointers, _ = split_operands(op, operands)
         elem = element_of(op.operands[1].type)
         busy = self.busy_mask(lanes)
-        found = lanes.load_each(pointers, 128 // elem.width, busy)
-        for registers, rows in zip(op.attrs["registers"], found, strict=True):
+        loaded = lanes.load_each(pointers, 128 // elem.width, busy)
+        for registers, rows in zip(op.attrs["registers"], loaded, strict=True):
             cells = self.to_registers(rows.view("u2").reshape(-1, 32, 8))
             write_registers(fragment, registers, cells.view(fragment.dtype), lanes.mask)
         return ()

@@ -35,8 +35,8 @@ def places(copy: MatrixCopy) -> Array:
     held = offsets(copy.memory_bits, (32, 8 * ROW))[: copy.rows, ::8].reshape(-1) // 8
     where = np.empty(held.size, np.intp)
     where[held] = np.arange(held.size)
-    found: Array = where[offsets(copy.register_bits, (32, 32 * copy.words))[:, ::8] // 8]
-    return found
+    chosen: Array = where[offsets(copy.register_bits, (32, 32 * copy.words))[:, ::8] // 8]
+    return chosen
 
 
 class _Cells(MatrixCopy):

@@ -69,8 +69,8 @@ class DescriptorFormat(NamedTuple):
         >>> [WGMMA.kind_of(1), TCGEN05.kind_of(1)]
         ['SW128', 'SW128_32B']
         """
-        for kind, known in self.codes.items():
-            if known == code:
+        for kind, candidate in self.codes.items():
+            if candidate == code:
                 return kind
         raise ConstraintError(
             f"a matrix descriptor of {self.instruction} has no swizzle of code {code}; the codes are {self.codes}"
@@ -251,8 +251,8 @@ def _kind_of(
     by_masks = {(s.bits, s.base, s.shift): kind for kind in format.codes for s in [BYTE_SWIZZLES[kind]]}
     kind = by_masks.get(masks)
     if kind is None:
-        known = ", ".join(str(BYTE_SWIZZLES[kind]) for kind in format.codes if kind != "INTER")
-        why = f"{swizzle} on bytes is not one of {known}"
+        choices = ", ".join(str(BYTE_SWIZZLES[kind]) for kind in format.codes if kind != "INTER")
+        why = f"{swizzle} on bytes is not one of {choices}"
         if (1 << swizzle.base, swizzle.shift) == (16 * type_.bytes, 3):
             why += (
                 " (if the layout is made of make_smem_layout_atom, whose swizzle counts bytes, allocate the tensor "

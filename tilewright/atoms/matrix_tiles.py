@@ -31,9 +31,9 @@ def addresses(
     address = start[..., None] + chunks[:, None, None]
     if swizzle.bits:
         address ^= (address >> (swizzle.base + swizzle.shift) & ((1 << swizzle.bits) - 1)) << swizzle.base
-    found: Array = address.reshape(low.size, -1)
-    found.flags.writeable = False
-    return found
+    flat: Array = address.reshape(low.size, -1)
+    flat.flags.writeable = False
+    return flat
 
 
 @lru_cache(maxsize=512)

@@ -36,10 +36,10 @@ class Mbarriers:
 
     def rows(self, places: Array) -> Array:
         """The rows at ``places``; -1 where no mbarrier was made or it was invalidated."""
-        found = self.last_rows(places)
+        rows = self.last_rows(places)
         if not self.places.size:
-            return found
-        return np.where((found >= 0) & (self.expected[found] > 0), found, -1)
+            return rows
+        return np.where((rows >= 0) & (self.expected[rows] > 0), rows, -1)
 
     def last_rows(self, places: Array) -> Array:
         """The rows at ``places``, also of invalidated mbarriers; -1 where none was ever made."""
@@ -113,14 +113,14 @@ class Touch:
     def in_blocks(cls, lanes: Lanes, pointer: Any, masks: Array, name: str) -> list[Touch]:
         """The accesses of lanes that name an mbarrier in several blocks of the cluster at once: one for each rank that
         is in the ``masks [L]`` of active lanes."""
-        found = []
+        parts = []
         for rank in range(RANKS):
             chosen = (masks >> rank & 1).astype(bool) & lanes.active()
             if chosen.any():
                 touch = cls.at(lanes, lanes.places(pointer, np.where(chosen, rank, 0))[chosen], name)
                 touch.active = chosen
-                found.append(touch)
-        return found
+                parts.append(touch)
+        return parts
 
     def exists(self) -> Touch:
         """Refuse lanes whose place holds no mbarrier."""
@@ -267,8 +267,8 @@ class Touch:
         warps = np.flatnonzero(self.active) // 32
         table, count = self.table, self.active.size // 32
         made = table.where.size
-        wanted = np.unique((warps * made + self.rows) * 2 + parity)  # one number for (warp, row, parity)
-        warp, row, odd = wanted // 2 // made, wanted // 2 % made, wanted & 1
+        waits = np.unique((warps * made + self.rows) * 2 + parity)  # one number for (warp, row, parity)
+        warp, row, odd = waits // 2 // made, waits // 2 % made, waits & 1
 
         def passed() -> Array:
             every = np.ones(count, bool)

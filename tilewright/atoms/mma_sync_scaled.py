@@ -65,8 +65,8 @@ class ScaledMmaSync(Mma):
     register_fields: ClassVar[tuple[str, ...]] = ("sf_a", "sf_b")
 
     def __post_init__(self) -> None:
-        known = VECTORS.get(self.kind, {}).get(SCALES.get(self.scale, ""), ())
-        if self.vec not in known:
+        vectors = VECTORS.get(self.kind, {}).get(SCALES.get(self.scale, ""), ())
+        if self.vec not in vectors:
             forms = ", ".join(f"{s} of {v}" for s, vs in VECTORS.get(self.kind, {}).items() for v in vs)
             raise ConstraintError(
                 f"mma.sync.kind::{self.kind}: no factors of type {self.scale} for {self.vec} elements each; there are "
@@ -119,15 +119,15 @@ class ScaledMmaSync(Mma):
     def verify(self, op: Op) -> None:
         d, a, b, *factors = op.operands
         need(op, [v.type for v in factors] == [I32, I32], f"{self}: takes a word (i32) of SFA and one of SFB last")
-        for role, operand, tv, wanted in (
+        for role, operand, tv, required in (
             ("D", d, BYTES.layout_c, F32),
             ("A", a, BYTES.layout_a, U8),
             ("B", b, BYTES.layout_b, U8),
         ):
             kind, layout = operand.type, op.attrs[f"{role.lower()}_layout"]
-            if isinstance(kind, FragType) and kind.elem.width == wanted.width:
-                wanted = kind.elem
-            BYTES._verify_operand(role, kind, layout, op.attrs[f"{role.lower()}_offset"], tv, wanted)
+            if isinstance(kind, FragType) and kind.elem.width == required.width:
+                required = kind.elem
+            BYTES._verify_operand(role, kind, layout, op.attrs[f"{role.lower()}_offset"], tv, required)
         rests = [tuple(product(op.attrs[f"{x}_layout"][i].shape) for i in (1, 2)) for x in "dab"]
         need(
             op,

@@ -55,12 +55,12 @@ SPARSE_MMA_SYNC: dict[str, MmaSync] = {atom.cute_name: atom for atom in _sparse(
 
 def check_known(atom: MmaSync) -> MmaSync:
     """``atom`` if the hardware has it; else a ConstraintError that lists the shapes for its types."""
-    known = SPARSE_MMA_SYNC if atom.sparsity > 1 else MMA_SYNC
-    if atom.cute_name in known:
+    table = SPARSE_MMA_SYNC if atom.sparsity > 1 else MMA_SYNC
+    if atom.cute_name in table:
         return atom
     same = sorted(
         f"{'x'.join(map(str, x.shape_mnk))} with {shown(x.type_d)} accumulators"
-        for x in known.values()
+        for x in table.values()
         if (x.type_a, x.type_b, x.saturate, x.bit_op) == (atom.type_a, atom.type_b, atom.saturate, atom.bit_op)
     )
     what = f"{shown(atom.type_a)} x {shown(atom.type_b)}"

@@ -60,10 +60,12 @@ class MovMatrix(CopyInstruction):
 
         active_warps(lanes, self)
         target, source = operands
-        for wanted, given in zip(op.attrs["registers"], op.attrs["source_registers"], strict=True):
-            cells = np.ascontiguousarray(source[:, as_index(given)]).view("u2").reshape(-1, 8, 8)  # (warp, row, column)
+        for to_register, from_register in zip(op.attrs["registers"], op.attrs["source_registers"], strict=True):
+            cells = (
+                np.ascontiguousarray(source[:, as_index(from_register)]).view("u2").reshape(-1, 8, 8)
+            )  # (warp, row, column)
             turned = np.ascontiguousarray(cells.swapaxes(1, 2)).reshape(-1, 2)
-            write_registers(target, wanted, turned.view(target.dtype), lanes.mask)
+            write_registers(target, to_register, turned.view(target.dtype), lanes.mask)
         return ()
 
     def emit(self, out: Emitter, op: Op) -> None:
@@ -75,5 +77,5 @@ class MovMatrix(CopyInstruction):
             "}\n",
         )
         target, source = op.operands
-        for wanted, given in zip(op.attrs["registers"], op.attrs["source_registers"], strict=True):
-            out.line(f"{name}({out.register(target, wanted[0])}, {out.register(source, given[0])});")
+        for to_register, from_register in zip(op.attrs["registers"], op.attrs["source_registers"], strict=True):
+            out.line(f"{name}({out.register(target, to_register[0])}, {out.register(source, from_register[0])});")

@@ -16,14 +16,14 @@ def mma_by_name(name: str) -> Mma:
     >>> mma_by_name("SM80_16x8x16_F32F16F16F32_TN").shape_mnk
     (16, 8, 16)
     """
-    found = MMA_SYNC.get(name) or SPARSE_MMA_SYNC.get(name) or FMA.get(name) or parse_wgmma(name)
-    if found is None and name.startswith("SM100_"):
+    atom = MMA_SYNC.get(name) or SPARSE_MMA_SYNC.get(name) or FMA.get(name) or parse_wgmma(name)
+    if atom is None and name.startswith("SM100_"):
         from tilewright.atoms.tcgen05_names import parse_tcgen05  # loaded for those who ask
 
-        found = parse_tcgen05(name)
-    if found is None:
+        atom = parse_tcgen05(name)
+    if atom is None:
         raise ConstraintError(f"there is no matrix instruction named {name!r}")
-    return found
+    return atom
 
 
 def copy_by_name(name: str) -> CopyInstruction:
@@ -34,11 +34,11 @@ def copy_by_name(name: str) -> CopyInstruction:
     """
     from tilewright.atoms.copy_table import COPIES
 
-    found = COPIES.get(name)
-    if found is None and name.startswith("SM100_"):
+    atom = COPIES.get(name)
+    if atom is None and name.startswith("SM100_"):
         from tilewright.atoms.tcgen05_names import parse_tmem_copy
 
-        found = parse_tmem_copy(name)
-    if found is None:
+        atom = parse_tmem_copy(name)
+    if atom is None:
         raise ConstraintError(f"there is no copy instruction named {name!r}")
-    return found
+    return atom

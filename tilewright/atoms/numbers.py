@@ -23,8 +23,8 @@ def _byte_table(type_: ScalarType) -> Array:
 
 def raw(values: Array, type_: ScalarType) -> Array:
     """Registers as numbers of the type, or as unsigned patterns where NumPy does not know it (slow gathers)."""
-    known = not type_.is_float or type_.numpy_name in _NATIVE
-    dtype = type_.dtype if known else np.dtype(f"u{type_.bytes}")
+    is_native = not type_.is_float or type_.numpy_name in _NATIVE
+    dtype = type_.dtype if is_native else np.dtype(f"u{type_.bytes}")
     return values if values.dtype == dtype else values.view(dtype)
 
 
@@ -55,8 +55,8 @@ def widen_half(values: Array) -> Array:
         return values.astype(np.float32)
     wide: Array = np.left_shift(bits, 13, dtype=np.int32)
     np.bitwise_and(wide, _SIGN_AND_REST, out=wide)
-    found: Array = wide.view(np.float32)
-    return np.multiply(found, _BIAS, out=found)
+    widened: Array = wide.view(np.float32)
+    return np.multiply(widened, _BIAS, out=widened)
 
 
 def _greatest(values: Array) -> int:

@@ -33,16 +33,16 @@ def rounded(operation: str, rounding: str, flush: bool, numbers: list[Array]) ->
             numbers = [_flushed(x) for x in numbers]
         first, second, *rest = (x.astype(np.float64) for x in numbers)
         if operation in ("add", "sub"):
-            found = _sum(first, second if operation == "add" else -second, rounding)
+            total = _sum(first, second if operation == "add" else -second, rounding)
         else:
             product = first * second  # exact: twice 24 bits
-            found = _sum(product, rest[0], rounding) if rest else product
-        result = found.astype(np.float32)
+            total = _sum(product, rest[0], rounding) if rest else product
+        result = total.astype(np.float32)
         if rounding in ("rz", "rm"):
-            above = (result > found) & ((rounding == "rm") | (found > 0))
+            above = (result > total) & ((rounding == "rm") | (total > 0))
             result = np.where(above, np.nextafter(result, np.float32(-np.inf)), result)
         if rounding in ("rz", "rp"):
-            below = (result < found) & ((rounding == "rp") | (found < 0))
+            below = (result < total) & ((rounding == "rp") | (total < 0))
             result = np.where(below, np.nextafter(result, np.float32(np.inf)), result)
         return _flushed(result) if flush else result
 
@@ -90,8 +90,8 @@ class PairArithmetic(Instruction):
         return f"{self.operation}.{self.rounding}{'.ftz' * self.flush}.{kind}"
 
     def verify(self, op: Op) -> None:
-        wanted = [F32] * (2 * OPERANDS[self.operation])
-        need(op, [v.type for v in op.operands] == wanted, f"{self.mnemonic()} takes {len(wanted)} f32")
+        required = [F32] * (2 * OPERANDS[self.operation])
+        need(op, [v.type for v in op.operands] == required, f"{self.mnemonic()} takes {len(required)} f32")
         need(op, [v.type for v in op.results] == [F32, F32], f"{self.mnemonic()} gives two f32")
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:

@@ -24,9 +24,9 @@ _pool = _Pool()
 def scratch(purpose: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
     """An array with arbitrary contents, valid until the next request for the same purpose, shape and dtype."""
     key = (purpose, shape, dtype)
-    found = _pool.arrays.get(key)
-    if found is None:
+    array = _pool.arrays.get(key)
+    if array is None:
         if len(_pool.arrays) >= KEPT:
             _pool.arrays.clear()
-        found = _pool.arrays[key] = np.empty(shape, dtype=dtype)
-    return found
+        array = _pool.arrays[key] = np.empty(shape, dtype=dtype)
+    return array

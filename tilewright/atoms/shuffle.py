@@ -58,10 +58,10 @@ class ShuffleTranspose(CopyInstruction):
         target, source = operands
         lane = np.arange(len(source))
         bit = (lane & self.xor != 0).astype(np.intp)
-        for wanted, given in zip(op.attrs["registers"], op.attrs["source_registers"], strict=True):
-            pair = source[:, list(given)]
+        for to_register, from_register in zip(op.attrs["registers"], op.attrs["source_registers"], strict=True):
+            pair = source[:, list(from_register)]
             swapped = np.stack([pair[lane & ~self.xor, bit], pair[lane | self.xor, bit]], axis=1)
-            write_registers(target, wanted, swapped, lanes.mask)
+            write_registers(target, to_register, swapped, lanes.mask)
         return ()
 
     def emit(self, out: Emitter, op: Op) -> None:
@@ -76,6 +76,6 @@ class ShuffleTranspose(CopyInstruction):
             f"}}\n",
         )
         target, source = op.operands
-        for wanted, given in zip(op.attrs["registers"], op.attrs["source_registers"], strict=True):
-            texts = [out.register(source, r) for r in given] + [out.register(target, r) for r in wanted]
+        for to_register, from_register in zip(op.attrs["registers"], op.attrs["source_registers"], strict=True):
+            texts = [out.register(source, r) for r in from_register] + [out.register(target, r) for r in to_register]
             out.line(f"{name}({', '.join(texts)});")

@@ -36,12 +36,13 @@ class SparseMma(Mma):
         e, layout = op.operands[-1].type, op.attrs["e_layout"]
         if not isinstance(e, FragType) or e.elem != I32:
             raise ConstraintError(f"{self}: the metadata of A are registers of Int32, not {e}")
-        (_, am, ak), given = op.attrs["a_layout"], tuple(product(mode.shape) for mode in layout)
-        wanted = 1, product(am.shape), product(ak.shape) // self.instructions_a_word
-        if product(ak.shape) % self.instructions_a_word or given != wanted:
+        (_, am, ak), extents = op.attrs["a_layout"], tuple(product(mode.shape) for mode in layout)
+        required = 1, product(am.shape), product(ak.shape) // self.instructions_a_word
+        if product(ak.shape) % self.instructions_a_word or extents != required:
             raise ConstraintError(
                 f"{self}: the metadata {layout} do not fit A {op.attrs['a_layout']}: a register serves {self.word_k} "
-                f"elements of K of {self.word_rows} rows, so they are (1,{wanted[1]},{wanted[2]}) for whole registers"
+                f"elements of K of {self.word_rows} rows, so they are (1,{required[1]},{required[2]}) for whole "
+                "registers"
             )
         last = op.attrs["e_offset"] + max(static_offsets(layout))
         if last >= e.n:

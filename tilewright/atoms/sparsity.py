@@ -88,10 +88,10 @@ def stored_places(words: Array, layout: Layout) -> Array:
     """``[..., rows, K / 4, 2]`` which two of four elements are stored, of ``[..., K / 64, threads]`` words with this
     layout."""
     bits = np.unpackbits(np.ascontiguousarray(words, "<u4").view(np.uint8), axis=-1, bitorder="little")
-    found = bits[..., bit_places(layout)]  # [..., K / 64, row, k]
-    found = np.moveaxis(found, -3, -2)
-    found = found.reshape(*found.shape[:-2], -1, 2, 2)
-    places: Array = found[..., 0] + 2 * found[..., 1]
+    chosen = bits[..., bit_places(layout)]  # [..., K / 64, row, k]
+    chosen = np.moveaxis(chosen, -3, -2)
+    chosen = chosen.reshape(*chosen.shape[:-2], -1, 2, 2)
+    places: Array = chosen[..., 0] + 2 * chosen[..., 1]
     return places
 
 

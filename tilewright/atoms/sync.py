@@ -147,10 +147,10 @@ class Fence(Instruction):
     accesses = ()
 
     def __post_init__(self) -> None:
-        known = FENCES if self.semantics == "sc" else ACQ_REL
-        if self.semantics not in ("sc", "acq_rel") or self.scope not in known:
+        scopes = FENCES if self.semantics == "sc" else ACQ_REL
+        if self.semantics not in ("sc", "acq_rel") or self.scope not in scopes:
             raise ConstraintError(
-                f"no fence.{self.semantics}.{self.scope}; scopes of {self.semantics} are {', '.join(known)}"
+                f"no fence.{self.semantics}.{self.scope}; scopes of {self.semantics} are {', '.join(scopes)}"
             )
 
     @computed_once

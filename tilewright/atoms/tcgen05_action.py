@@ -230,8 +230,8 @@ class Product(UnitWork):
 
     def left(self, first: int, memory: TensorMemory) -> Array:
         """``[1, M tiles * rows, K]`` what a block has of A."""
-        found = self.stored(first, memory)
-        return -found if self.further.negate[0] else found
+        elements = self.stored(first, memory)
+        return -elements if self.further.negate[0] else elements
 
     def stored(self, first: int, memory: TensorMemory) -> Array:
         """``[1, M tiles * rows, stored K]`` A as it is in memory."""
@@ -248,10 +248,10 @@ class Product(UnitWork):
         if type_.width < 8:
             patterns = patterns >> (container_shift(type_.width) if width == 8 else 0) & (1 << type_.width) - 1
         narrow = np.ascontiguousarray(patterns.astype(f"u{type_.bytes}"))
-        found = numbers.widen(numbers.raw(narrow, type_), type_)
+        elements = numbers.widen(numbers.raw(narrow, type_), type_)
         rests = self._rests("a")
         rows = lane.shape[2]
-        return found.reshape(*rests, rows, -1).transpose(0, 2, 1, 3).reshape(1, rests[0] * rows, -1)
+        return elements.reshape(*rests, rows, -1).transpose(0, 2, 1, 3).reshape(1, rests[0] * rows, -1)
 
     def _right(self) -> Array:
         """``[1, N tiles * N, K]`` what all blocks have of B."""
@@ -264,13 +264,13 @@ class Product(UnitWork):
             parts = [self._operand("B", n + more, self.sides[0][0])[:, shift : n + shift]]
         else:
             parts = [self._operand("B", n, first) for first, _ in self.sides]
-        found = parts[0]
+        elements = parts[0]
         if len(parts) > 1:
             tiles = [part.reshape(1, -1, n, part.shape[2]) for part in parts]
-            found = np.concatenate(tiles, 2).reshape(1, -1, found.shape[2])
+            elements = np.concatenate(tiles, 2).reshape(1, -1, elements.shape[2])
         if columns is not None:
-            found = np.where(columns.mask(self.atom.shape_mnk[:2])[None, :, None], found.dtype.type(0), found)
-        return -found if self.further.negate[1] else found
+            elements = np.where(columns.mask(self.atom.shape_mnk[:2])[None, :, None], elements.dtype.type(0), elements)
+        return -elements if self.further.negate[1] else elements
 
     def _operand(self, role: str, rows: int, first: int) -> Array:
         """An operand in the shared memory of the block whose first warp has this number."""

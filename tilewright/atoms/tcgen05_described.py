@@ -103,10 +103,10 @@ class DescribedMma(Instruction):
         if self.scale_d and (self.kind not in ("f16", "tf32") or self.stationary or not 0 <= self.scale_d < 16):
             raise ConstraintError(f"{self.form}: D is scaled by 2 ** -n, n 0 to 15, in kinds f16 and tf32 without .ws")
         buffer, _, does = self.collector.partition("::")
-        known = BUFFERS if self.stationary else ("a",)
-        if self.collector and (buffer not in known or does not in COLLECTOR_OPS):
+        buffers = BUFFERS if self.stationary else ("a",)
+        if self.collector and (buffer not in buffers or does not in COLLECTOR_OPS):
             raise ConstraintError(
-                f"{self.form}: there is no collector::{self.collector}; the buffers are {', '.join(known)}, and what "
+                f"{self.form}: there is no collector::{self.collector}; the buffers are {', '.join(buffers)}, and what "
                 f"is done with one {', '.join(COLLECTOR_OPS)}"
             )
 
@@ -153,9 +153,9 @@ class DescribedMma(Instruction):
 
     def verify(self, op: Op) -> None:
         rest = [I64 if x == "zero columns" else I32 for x in self.further]
-        wanted = [I32, I64 if self.source == "SS" else I32, I64, I32, BOOL, *rest]
-        found = [v.type for v in op.operands]
-        need(op, found == wanted, f"{self.mnemonic()}: takes operands of types {wanted}, not {found}")
+        required = [I32, I64 if self.source == "SS" else I32, I64, I32, BOOL, *rest]
+        types = [v.type for v in op.operands]
+        need(op, types == required, f"{self.mnemonic()}: takes operands of types {required}, not {types}")
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         by_lane = [lanes.spread(value) for value in operands]
@@ -182,22 +182,22 @@ class DescribedMma(Instruction):
         made = product(atom, lanes, op, row, sides, (d & 0xFFFFFFFF, low, b & 0xFFFFFFFF, bool(keep)), further)
         return made
 
-    def _further(self, atom: Tcgen05Mma, word: int, given: dict[str, int]) -> Further:
+    def _further(self, atom: Tcgen05Mma, word: int, numbers: dict[str, int]) -> Further:
         """What the unit is told beside the first operands. ConstraintError for a mask that there is not."""
         made = InstructionDescriptor.of_word(self.kind, word)
-        columns = ZeroColumns.of_word(given["zero columns"]) if self.masks else None
+        columns = ZeroColumns.of_word(numbers["zero columns"]) if self.masks else None
         if columns is not None:
             columns.check(made.m, made.max_shift)
-        words = np.array([given.get(f"lanes {i}", 0) & 0xFFFFFFFF for i in range(self.lanes)], np.uint32)
+        words = np.array([numbers.get(f"lanes {i}", 0) & 0xFFFFFFFF for i in range(self.lanes)], np.uint32)
         if self.ctas == 2 and words.any():
             raise ConstraintError(
                 "the lanes that an MMA of a pair leaves alone are not followed here: they must be none"
             )
-        factors = [(given.get(x, 0) & 0x3FFFFFFF) | i << 30 for x, i in (("SFA", made.sfa_id), ("SFB", made.sfb_id))]
+        factors = [(numbers.get(x, 0) & 0x3FFFFFFF) | i << 30 for x, i in (("SFA", made.sfa_id), ("SFB", made.sfb_id))]
         buffer, _, does = (self.collector or ("b0::discard" if self.stationary else "a::discard")).partition("::")
         return Further(
             factors=(factors[0], factors[1]),
-            metadata=given.get("E", 0) & 0xFFFFFFFF,
+            metadata=numbers.get("E", 0) & 0xFFFFFFFF,
             selector=made.selector,
             columns=columns,
             negate=made.negate,
@@ -290,8 +290,8 @@ class DescribedCopy(Instruction):
         return self.copy.mnemonic()
 
     def verify(self, op: Op) -> None:
-        found = [v.type for v in op.operands]
-        need(op, found == [I32, I64], f"{self.mnemonic()}: takes operands of types {[I32, I64]}, not {found}")
+        types = [v.type for v in op.operands]
+        need(op, types == [I32, I64], f"{self.mnemonic()}: takes operands of types {[I32, I64]}, not {types}")
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         what, copy = self.mnemonic(), self.copy

@@ -119,7 +119,7 @@ class InstructionDescriptor(NamedTuple):
         """
         self._check()
         scaled = self.kind in SCALES
-        known = {
+        values = {
             "selector": self.selector,
             "sparse": self.sparse,
             "saturate": self.saturate,
@@ -138,7 +138,7 @@ class InstructionDescriptor(NamedTuple):
             "k_96": self.k_96,
             "scale": SCALES[self.kind][self.scale or ""] if scaled else 0,
         }
-        return {name: int(known[name]) for name in (_SCALED if scaled else _DENSE)}
+        return {name: int(values[name]) for name in (_SCALED if scaled else _DENSE)}
 
     @property
     def word(self) -> int:
@@ -190,9 +190,9 @@ class InstructionDescriptor(NamedTuple):
         """What is wrong with the types of the operands and of the scale factors; empty where nothing is."""
         roles = (("A", self.type_a, FORMATS), ("B", self.type_b, FORMATS), ("D", self.type_d, ACCUMULATORS))
         for role, type_, formats in roles:
-            known = formats[self.kind]
-            if type_ not in known:
-                return f"{role} is {shown(type_)}; it can be {', '.join(map(shown, known))}"
+            codes = formats[self.kind]
+            if type_ not in codes:
+                return f"{role} is {shown(type_)}; it can be {', '.join(map(shown, codes))}"
         scales = SCALES.get(self.kind, {})
         if self.scale in scales if scales else self.scale is None:
             return ""
@@ -245,7 +245,7 @@ def _check_kind(kind: str) -> None:
 
 
 def _decoded(codes: Mapping[Any, int], code: int, kind: str, role: str) -> Any:
-    for meaning, known in codes.items():
-        if known == code:
+    for meaning, candidate in codes.items():
+        if candidate == code:
             return meaning
     raise ConstraintError(f"an instruction descriptor of kind::{kind} has no format {code} of {role}")

@@ -186,15 +186,15 @@ class Tcgen05Mma(DescriptorMma):
         if self.source == "TS":
             self._verify_place(op, "A", "A", layouts[1], (m // self.ctas, k // self.sparsity))
 
-    def _verify_place(self, op: Op, role: str, operand: str, given: Layout, tile: tuple[int, int]) -> None:
+    def _verify_place(self, op: Op, role: str, operand: str, layout: Layout, tile: tuple[int, int]) -> None:
         """Lanes and columns of one instruction's tile are the hardware's choice."""
-        known = self.tensor_memory(operand, (tile, 1, 1))
-        same_count = product(given[0].shape) == product(known[0].shape)
+        required = self.tensor_memory(operand, (tile, 1, 1))
+        same_count = product(layout[0].shape) == product(required[0].shape)
         need(
             op,
-            same_count and static_offsets(given[0]) == static_offsets(known[0]),
-            f"{self}: the {tile[0]}x{tile[1]} elements of {role} are at {known[0]} in tensor memory, but the tensor "
-            f"given has {given[0]}: make it with the layout of make_fragment_{operand}",
+            same_count and static_offsets(layout[0]) == static_offsets(required[0]),
+            f"{self}: the {tile[0]}x{tile[1]} elements of {role} are at {required[0]} in tensor memory, but the tensor "
+            f"given has {layout[0]}: make it with the layout of make_fragment_{operand}",
         )
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:

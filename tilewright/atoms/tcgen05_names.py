@@ -43,10 +43,10 @@ def parse_tcgen05(name: str) -> Tcgen05Mma | None:
     >>> parse_tcgen05("SM100_256x64x16_F32BF16BF16_2x1SM_SS<K,K>").ctas
     2
     """
-    found: Any = _MMA.fullmatch(name)
-    if found is None:
+    match: Any = _MMA.fullmatch(name)
+    if match is None:
         return None
-    m, n, k, d, a, b, pair, stationary, source, sparse, major_a, major_b, saturate, scale, vec = found.groups()
+    m, n, k, d, a, b, pair, stationary, source, sparse, major_a, major_b, saturate, scale, vec = match.groups()
     types: tuple[Any, ...] = (BY_NAME[d], BY_NAME[a], BY_NAME[b])
     rest: tuple[Any, ...] = (source, (major_a, major_b), bool(saturate), 2 if pair else 1)
     scaled: Any = Tcgen05SparseScaledMma if sparse else Tcgen05ScaledMma
@@ -68,10 +68,10 @@ def parse_tmem_copy(name: str) -> CopyInstruction | None:
     >>> parse_tmem_copy("SM100_TMEM_LOAD_16x32bx28x").mnemonic(), parse_tmem_copy("SM100_TMEM_LOAD_16x32bx23x")
     ('tcgen05.ld.16x32bx2.x8', None)
     """
-    if found := _MOVE.fullmatch(name):
+    if match := _MOVE.fullmatch(name):
         try:
-            kind = TmemLoad if found[1] == "LOAD" else TmemStore
-            return kind(found[2], int(found[3]), bool(found[4]))
+            kind = TmemLoad if match[1] == "LOAD" else TmemStore
+            return kind(match[2], int(match[3]), bool(match[4]))
         except ConstraintError:
             return None
     return next((copy for copy in unit_copies() if copy.cute_name == name), None)

@@ -48,8 +48,8 @@ class Tcgen05ScaledMma(Tcgen05Mma):
     fields: ClassVar[tuple[str, ...]] = ("accum_c", "sf_a", "sf_b")
 
     def __post_init__(self) -> None:
-        known = VECTORS.get(self.kind, {}).get(SCALES.get(self.scale, ""), ())
-        if self.vec not in [self.sparsity * vec for vec in known]:
+        vectors = VECTORS.get(self.kind, {}).get(SCALES.get(self.scale, ""), ())
+        if self.vec not in [self.sparsity * vec for vec in vectors]:
             forms = ", ".join(f"{s} of {self.sparsity * v}" for s, vs in VECTORS.get(self.kind, {}).items() for v in vs)
             raise ConstraintError(
                 f"tcgen05.mma.kind::{self.kind}: no factors of type {self.scale} for {self.vec} elements each; there "
@@ -161,8 +161,8 @@ class ScaledProduct(Product):
                 )
 
     def left(self, first: int, memory: TensorMemory) -> Array:
-        found = super().left(first, memory).astype(np.float64)
-        return found * self._factors(memory, "SFA", self.places[0], self.rows)
+        elements = super().left(first, memory).astype(np.float64)
+        return elements * self._factors(memory, "SFA", self.places[0], self.rows)
 
     def right_of(self, right: Array, memory: TensorMemory) -> Array:
         """Both blocks of a pair have the factors of all columns."""

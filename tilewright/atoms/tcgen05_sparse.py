@@ -68,7 +68,7 @@ def metadata_places(m: int, k: int, width: int) -> MetadataPlaces:
     lane, column, bit = where[..., 0], where[..., 1], (where[..., 2] * float(bits)).astype(int)
     # Rows go by 16, or one by one, through as many lanes: the first M rows of 128 take the first M lanes.
     copies = [(lane[:m] + m * i, column[:m], bit[:m]) for i in range(LANES // m)]
-    return MetadataPlaces(*(np.stack(found) for found in zip(*copies, strict=True)))
+    return MetadataPlaces(*(np.stack(arrays) for arrays in zip(*copies, strict=True)))
 
 
 class _Sparse(Tcgen05Mma):
@@ -172,15 +172,15 @@ class SparseProduct(Product):
 
     def stored(self, first: int, memory: TensorMemory) -> Array:
         """With its zeros: ``[1, rows, K]``."""
-        found = super().stored(first, memory)
+        elements = super().stored(first, memory)
         unit, places = self._unit(), self._units(memory)
-        rows = found.shape[1]
+        rows = elements.shape[1]
         if unit:
-            chunks = np.zeros((rows, places.shape[1], 4, unit), found.dtype)
-            np.put_along_axis(chunks, places[..., None], found.reshape(rows, -1, 2, unit), axis=2)
+            chunks = np.zeros((rows, places.shape[1], 4, unit), elements.dtype)
+            np.put_along_axis(chunks, places[..., None], elements.reshape(rows, -1, 2, unit), axis=2)
         else:
-            chunks = np.zeros((rows, places.shape[1], 2), found.dtype)
-            np.put_along_axis(chunks, places[..., 1:] // 2, found.reshape(rows, -1, 1), axis=2)
+            chunks = np.zeros((rows, places.shape[1], 2), elements.dtype)
+            np.put_along_axis(chunks, places[..., 1:] // 2, elements.reshape(rows, -1, 1), axis=2)
         return chunks.reshape(1, rows, -1)
 
     def _unit(self) -> int:
@@ -202,13 +202,13 @@ class SparseProduct(Product):
                 f"reads metadata of A that is not the same for all {len(nibbles)} parts of N",
                 f"write the rows to each {len(where.lane[0])} lanes",
             )
-        known = (0b0100, 0b1110) if self._unit() == 0 else MEANINGFUL
-        wrong = ~np.isin(nibbles[0], known)
+        patterns = (0b0100, 0b1110) if self._unit() == 0 else MEANINGFUL
+        wrong = ~np.isin(nibbles[0], patterns)
         if wrong.any():
             row, chunk = np.argwhere(wrong)[0]
             raise self.fault(
                 f"reads the metadata 0b{int(nibbles[0, row, chunk]):04b} of row {row}, chunk {chunk} of A, which has "
-                f"no meaning; there are {', '.join(f'0b{x:04b}' for x in known)}",
+                f"no meaning; there are {', '.join(f'0b{x:04b}' for x in patterns)}",
                 "two different places of 2 bits, that of the number which is stored first in the low bits",
             )
         return np.stack([nibbles[0] & 3, nibbles[0] >> 2], -1).astype(np.intp)

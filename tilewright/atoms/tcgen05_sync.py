@@ -55,8 +55,8 @@ class Tcgen05Commit(MbarrierInstruction):
         place = op.operands[0].type
         fits = isinstance(place, PtrType) and place.space is MemSpace.SMEM and place.align % 8 == 0
         need(op, fits, f"{self.name}: an mbarrier is an Int64 in shared memory, not {place}")
-        wanted = [I16] if self.remote else []
-        need(op, [v.type for v in op.operands[1:]] == wanted, f"{self.mnemonic()}: takes an mbarrier and {wanted}")
+        required = [I16] if self.remote else []
+        need(op, [v.type for v in op.operands[1:]] == required, f"{self.mnemonic()}: takes an mbarrier and {required}")
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         lanes.beside(TensorMemories).agree(lanes, self.mnemonic(), self.ctas)

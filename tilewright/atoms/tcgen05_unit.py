@@ -44,8 +44,8 @@ def issuers(lanes: Lanes, what: str, ctas: int) -> list[tuple[int, int, Any]]:
             np.repeat(many, WARP),
             "let one thread issue it: under elect.sync, or inside `with cute.arch.elect_one():`",
         )
-    found = memories.sides(lanes, what, ctas, leads=True)
-    return [(row, WARP * row + int(active[row].argmax()), sides) for row, sides in found]
+    leading = memories.sides(lanes, what, ctas, leads=True)
+    return [(row, WARP * row + int(active[row].argmax()), sides) for row, sides in leading]
 
 
 class UnitWork:

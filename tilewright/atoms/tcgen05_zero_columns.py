@@ -53,11 +53,11 @@ class ZeroColumns(NamedTuple):
         if not self.masks:
             return np.zeros(n, bool)
         at = np.arange(n // parts)
-        found = []
+        parts_masked = []
         for first, skipped in zip(self.zeros_first[:parts], self.skipped[:parts], strict=True):
             turn = (at + skipped) % (self.zeros + self.used)
-            found.append(turn < self.zeros if first else turn >= self.used)
-        return np.concatenate(found)
+            parts_masked.append(turn < self.zeros if first else turn >= self.used)
+        return np.concatenate(parts_masked)
 
     def check(self, m: int, max_shift: int) -> None:
         """ConstraintError for a shift that an MMA of M rows, or its instruction descriptor, does not have."""

@@ -138,9 +138,9 @@ class TmemAlloc(_Columns):
             if not all(memory.asked for memory in memories):
                 return None
             if len({memory.asked for memory in memories}) > 1:
-                asked = " and ".join(str(memory.asked) for memory in memories)
+                requests = " and ".join(str(memory.asked) for memory in memories)
                 raise lanes.fault(
-                    f"{self.mnemonic()}: the blocks of a pair allocate {asked} columns",
+                    f"{self.mnemonic()}: the blocks of a pair allocate {requests} columns",
                     None,
                     "let both allocate the same number",
                 )
@@ -179,9 +179,9 @@ class TmemDealloc(_Columns):
                 # What other warps do there comes before: to free is to overwrite.
                 lanes.tensor_memory(row, memory, True, [(slice(None), slice(address, address + count))])
             if not memory.free(address, count):
-                known = ", ".join(f"{n} from column {first} on" for first, n in memory.allocated) or "none"
+                allocated = ", ".join(f"{n} from column {first} on" for first, n in memory.allocated) or "none"
                 raise lanes.fault(
-                    f"tcgen05.dealloc of {count} columns at {address:#x}, which are not allocated as such: {known}",
+                    f"tcgen05.dealloc of {count} columns at {address:#x}, which are not allocated as such: {allocated}",
                     None,
                     "free each allocation once, by its own address and number of columns",
                 )

@@ -221,13 +221,13 @@ class UnitCopy(UnitWork):
         one = Layout((1, 1, 1), (0, 0, 0))
         place = addresses((low & 0xFFFFFFFF,), one, "K", swizzle, high & FIELD, atom.rows, atom.row_bytes, U8)
         for first, memory in self.sides:
-            found = self.read_shared(place, first).reshape(atom.rows, -1)
+            rows = self.read_shared(place, first).reshape(atom.rows, -1)
             if atom.source_format:
                 width = _WIDTHS[atom.source_format]
-                numbers = unpacked(found.reshape(atom.rows, -1, UNIT)[..., : 2 * width], width)
-                found = np.ascontiguousarray(numbers << container_shift(width)).reshape(atom.rows, -1)
-            found = found.view(np.uint32)
-            memory.write(*self.where, np.broadcast_to(found, self.where[0].shape))
+                numbers = unpacked(rows.reshape(atom.rows, -1, UNIT)[..., : 2 * width], width)
+                rows = np.ascontiguousarray(numbers << container_shift(width)).reshape(atom.rows, -1)
+            rows = rows.view(np.uint32)
+            memory.write(*self.where, np.broadcast_to(rows, self.where[0].shape))
             memory.products[self.where] -= 1
 
 
@@ -245,8 +245,8 @@ def copy_descriptor(values: Layout, kind: str, atom: SmemToTmem) -> MatrixDescri
     beside = int(values(count * UNIT)) - int(values(0))
     stride = at[8] // UNIT if rows > 8 else 8 * width
     leading = beside // UNIT if units > 1 and kind == "INTER" else 1
-    known = [UNIT * (r % 8 * width + r // 8 * stride) for r in range(rows)]
-    if at != known or not (units == 1 or kind == "INTER" or beside == UNIT):
+    expected = [UNIT * (r % 8 * width + r // 8 * stride) for r in range(rows)]
+    if at != expected or not (units == 1 or kind == "INTER" or beside == UNIT):
         raise ConstraintError(
             f"{atom}: the {rows} rows of {atom.row_bytes} bytes are not where a matrix descriptor can name them: "
             f"groups of 8 rows, {width * UNIT} bytes from row to row (swizzle {kind}); the partition's first mode is "

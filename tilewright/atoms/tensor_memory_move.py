@@ -96,7 +96,7 @@ class TmemMove(CopyInstruction):
         """Where each active warp is by one call."""
         cells = _cells(self.shape, self.repeat, self.pack)
         addresses = uniform(lanes, f"{self.mnemonic()}: the address", value)
-        found = []
+        places = []
         for row, warp, memory in lanes.beside(TensorMemories).of(lanes):
             address, first = int(addresses[row]) & 0xFFFFFFFF, WARP * (warp % 4)
             columns = cells.columns + (address & 0xFFFF)
@@ -114,8 +114,8 @@ class TmemMove(CopyInstruction):
             if self.name == STORE:
                 self._refuse(lanes, row, memory.wanted(*place.reached))
             lanes.tensor_memory(row, memory, self.name == STORE, [place.reached])
-            found.append(place)
-        return found
+            places.append(place)
+        return places
 
     def _check(self, lanes: Lanes, place: _Place) -> None:
         self._refuse(lanes, place.row, place.memory.wrong(place.columns))
@@ -259,21 +259,21 @@ class TmemLoad(TmemMove):
 
     def _tell_unwritten(self, lanes: Lanes, op: Op, places_of: list[list[_Place]]) -> None:
         """Notify of registers that get what nothing has written."""
-        found = None
+        unwritten = None
         for chosen, places in zip(op.attrs["registers"], places_of, strict=True):
             for place in places:
                 written = place.memory.written[place.where]
                 if written.all():
                     continue
-                if found is None:
+                if unwritten is None:
                     kind = op.operands[0].type
                     assert isinstance(kind, FragType)
-                    found = np.zeros((WARP * lanes.warps, kind.n), bool)
+                    unwritten = np.zeros((WARP * lanes.warps, kind.n), bool)
                 words = ~written.all(-1) if self.pack else ~written
                 rows = slice(WARP * place.row, WARP * (place.row + 1))
-                found[rows, list(chosen)] = np.repeat(words, len(chosen) // words.shape[1], axis=1)
-        if found is not None:
-            lanes.unwritten(found)
+                unwritten[rows, list(chosen)] = np.repeat(words, len(chosen) // words.shape[1], axis=1)
+        if unwritten is not None:
+            lanes.unwritten(unwritten)
 
 
 class _Loaded:
@@ -321,18 +321,18 @@ class TmemStore(TmemMove):
         for chosen, address in zip(op.attrs["registers"], addresses, strict=True):
             places = self._places(lanes, address)
             words = np.ascontiguousarray(read_registers(fragment, chosen)).view(np.uint32)
-            given = words.reshape(lanes.warps, WARP, -1)
+            values = words.reshape(lanes.warps, WARP, -1)
             for place in places:
                 place.memory.stores[place.reached] += 1
-            lanes.defer(STORE, _Stored(self, lanes, places, given))
+            lanes.defer(STORE, _Stored(self, lanes, places, values))
         return ()
 
 
 class _Stored:
     """What a store does when it is waited for."""
 
-    def __init__(self, atom: TmemStore, lanes: Lanes, places: list[_Place], given: Array) -> None:
-        self.atom, self.lanes, self.places, self.given = atom, lanes, places, given
+    def __init__(self, atom: TmemStore, lanes: Lanes, places: list[_Place], values: Array) -> None:
+        self.atom, self.lanes, self.places, self.given = atom, lanes, places, values
 
     def __call__(self) -> None:
         for place in self.places:

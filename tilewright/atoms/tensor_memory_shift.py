@@ -47,8 +47,8 @@ class TmemShift(Instruction):
         return f"{self.name}.cta_group::{self.ctas}.down"
 
     def verify(self, op: Op) -> None:
-        found = [v.type for v in op.operands]
-        need(op, found == [I32], f"{self.mnemonic()}: takes an address of tensor memory (i32), not {found}")
+        types = [v.type for v in op.operands]
+        need(op, types == [I32], f"{self.mnemonic()}: takes an address of tensor memory (i32), not {types}")
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         for row, lane, sides in issuers(lanes, self.mnemonic(), self.ctas):

@@ -183,11 +183,11 @@ class TensorMemories:
         """(row, warp of the block, the block's tensor memory) of each active warp of the lanes."""
         numbers, ids = lanes.warp_numbers(), np.asarray(lanes.sreg("warpid"))[::32]
         rows = range(lanes.warps) if lanes.mask is None else np.flatnonzero(lanes.mask.reshape(-1, 32).any(1)).tolist()
-        found = []
+        memories = []
         for row in rows:
             within = int(ids[row])
-            found.append((row, within, self.at(int(numbers[row]) - within)))
-        return found
+            memories.append((row, within, self.at(int(numbers[row]) - within)))
+        return memories
 
     def sides(
         self, lanes: Lanes, what: str, ctas: int, leads: bool = False
@@ -196,11 +196,11 @@ class TensorMemories:
         memory: the warp's own block, or both of its pair, the one of even rank in the cluster first. ``leads``: only
         warps of that one may be here."""
         ranks, count = lanes.sreg("cluster_ctarank"), lanes.sreg("cluster_nctarank")
-        found = []
+        sides = []
         for row, within, memory in self.of(lanes):
             first = int(lanes.warp_numbers()[row]) - within
             if ctas == 1:
-                found.append((row, [(first, memory)]))
+                sides.append((row, [(first, memory)]))
                 continue
             rank, blocks = int(ranks[WARP * row]), int(count[WARP * row])
             chosen = np.arange(WARP * lanes.warps) // WARP == row
@@ -219,8 +219,8 @@ class TensorMemories:
             warps = -(-int(np.prod([lanes.sreg(f"ntid.{axis}")[0] for axis in "xyz"])) // WARP)
             other = first + (warps if rank % 2 == 0 else -warps)
             pair = sorted([(first, memory), (other, self.at(other))], key=lambda side: side[0])
-            found.append((row, pair))
-        return found
+            sides.append((row, pair))
+        return sides
 
     def at(self, first: int) -> TensorMemory:
         """The memory of the block whose first warp has this number."""

@@ -119,9 +119,9 @@ class ReplaceTensorMap(Instruction):
 
     def verify(self, op: Op) -> None:
         _check_memory(self.name, op, op.operands[0])
-        wanted = FIELDS[self.field].kind
-        if element_of(op.operands[1].type).width != element_of(wanted).width:
-            raise ConstraintError(f"{self.mnemonic()}: the value is {wanted}, not {op.operands[1].type}{_at(op)}")
+        required = FIELDS[self.field].kind
+        if element_of(op.operands[1].type).width != element_of(required).width:
+            raise ConstraintError(f"{self.mnemonic()}: the value is {required}, not {op.operands[1].type}{_at(op)}")
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         # A write of this field alone: lanes of a warp that replace it by one value agree, in whatever order they come.

@@ -144,8 +144,8 @@ class TmaCopy(CopyInstruction):
         name = "_".join(["tma", *self.mnemonic().replace("::", ".").split(".")[1:]]).replace("_tile", "")
         coordinates, offsets = [f"c{i}" for i in range(self.rank)], [f"o{i}" for i in range(self.numbers - self.rank)]
         types = {"mbarrier": ("uint32_t", "r"), "mask": ("uint16_t", "h"), "cache_policy": ("uint64_t", "l")}
-        given = [n for n, _ in self.kinds()]
-        names = ["map", *given, *["smem"][: self.boxes], *coordinates, *offsets]
+        kind_names = [n for n, _ in self.kinds()]
+        names = ["map", *kind_names, *["smem"][: self.boxes], *coordinates, *offsets]
         kinds = {"map": ("void const*", "l"), "smem": ("uint32_t", "r"), **types}
         kinds |= dict.fromkeys(coordinates, ("int", "r")) | dict.fromkeys(offsets, ("uint16_t", "h"))
         slots = {n: f"%{i}" for i, n in enumerate(names)}

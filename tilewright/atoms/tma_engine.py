@@ -62,23 +62,23 @@ class Engine:
             words = self.words[leader]
             key = words.tobytes()
             if key not in seen:
-                found = TensorMap.of_image(words)
-                if found is None:
+                tensor_map = TensorMap.of_image(words)
+                if tensor_map is None:
                     raise self.lanes.fault(
                         f"{self.name}: the memory that it names does not hold a tensor map",
                         fix="copy one there first (copy_tensormap), and fence before it is used",
                     )
-                problem, fix = self.copy.misfit(found)
+                problem, fix = self.copy.misfit(tensor_map)
                 if problem:
                     raise self.lanes.fault(f"{self.name}: {problem}", fix=fix)
-                seen[key] = found
+                seen[key] = tensor_map
             yield int(leader), seen[key]
 
     def boxes(self, values: list[Any], leader: int, tensor_map: TensorMap) -> list[tuple[int, ...]]:
         """The first elements, contiguous mode first, of the boxes of the copy that ``leader`` issues; of one that a
         warp elects a thread for they are the same in all lanes."""
-        found = self.coordinates(values, leader, tensor_map)
-        return [(found[0], row) for row in found[1:]] if self.copy.rows else [found]
+        origin = self.coordinates(values, leader, tensor_map)
+        return [(origin[0], row) for row in origin[1:]] if self.copy.rows else [origin]
 
     def read(self, tensor_map: TensorMap, coordinates: tuple[int, ...]) -> Array:
         """The bytes of a box."""
@@ -92,21 +92,21 @@ class Engine:
                     f"{self.name}: the coordinates of the box differ among the threads of a warp, one of which issues",
                     fix="make them of numbers that are equal in the whole warp (make_warp_uniform)",
                 )
-        found = tuple(int(v if np.ndim(v) == 0 else v[leader]) for v in values)
-        if expands(tensor_map.element) and found[0] % GROUP:
+        origin = tuple(int(v if np.ndim(v) == 0 else v[leader]) for v in values)
+        if expands(tensor_map.element) and origin[0] % GROUP:
             raise self.lanes.fault(
-                f"{self.name}: the box begins at element {found[0]} of the contiguous mode, and numbers of "
+                f"{self.name}: the box begins at element {origin[0]} of the contiguous mode, and numbers of "
                 f"{tensor_map.element.width} bits are expanded in multiples of {GROUP}",
                 fix=f"let boxes begin at multiples of {GROUP} elements along that mode",
             )
         bits = tensor_map.element.width
-        if found[0] * bits % 128:
+        if origin[0] * bits % 128:
             raise self.lanes.fault(
-                f"{self.name}: the box begins at element {found[0]} of the contiguous mode, {found[0] * bits // 8} "
+                f"{self.name}: the box begins at element {origin[0]} of the contiguous mode, {origin[0] * bits // 8} "
                 "bytes on, no multiple of 16: the hardware stops with an illegal instruction",
                 fix=f"let boxes begin at multiples of {max(1, 128 // bits)} elements along that mode",
             )
-        return found
+        return origin
 
     def aligned(self, places: Array, tensor_map: TensorMap) -> None:
         wrong = places & 127
@@ -149,15 +149,15 @@ def receivers(
         places, barriers = lanes.places(address), lanes.places(barrier, even)
         return lambda lane: [(int(places[lane]), int(barriers[lane]))]
     active = lanes.active()
-    found = {}
+    ranks = {}
     for rank in range(16):
         chosen = masks >> rank & 1
         if (chosen.astype(bool) & active).any():
             there = np.where(chosen, rank, 0)
-            found[rank] = lanes.places(address, there), lanes.places(barrier, there & ~1 if pair else there)
+            ranks[rank] = lanes.places(address, there), lanes.places(barrier, there & ~1 if pair else there)
     return lambda lane: [
         (int(places[lane]), int(barriers[lane]))
-        for rank, (places, barriers) in found.items()
+        for rank, (places, barriers) in ranks.items()
         if masks[lane] >> rank & 1
     ]
 
@@ -239,8 +239,8 @@ class _Store:
 def words_of(lanes: Lanes, tensor_map: Any, kind: Type) -> Array:
     """``[L, 16]`` words of the tensor map of each lane."""
     if not isinstance(kind, PtrType):
-        found: Array = tensor_map
-        return found
+        words: Array = tensor_map
+        return words
     return np.ascontiguousarray(lanes.load(tensor_map, BYTES // kind.elem.bytes)).view(np.uint64)
 
 
@@ -328,8 +328,8 @@ def reduced(kind: str, old: Array, new: Array) -> Array:
         "or": np.bitwise_or,
         "xor": np.bitwise_xor,
     }
-    found: Array = actions[kind](old, new).astype(old.dtype, copy=False)
-    return found
+    result: Array = actions[kind](old, new).astype(old.dtype, copy=False)
+    return result
 
 
 # -- boxes in shared memory --------------------------------------------------------------------------------------------
@@ -379,5 +379,5 @@ def get(source: Array, size: int, place: int, tensor_map: TensorMap) -> Array:
     """A copy of the ``size`` bytes of boxes in the live bytes of shared memory that begin at ``place``."""
     if not tensor_map.swizzle:
         return source[:size].copy()
-    found: Array = source.reshape(-1, 16)[_chunk_order(place, size, tensor_map)].reshape(-1)
-    return found
+    items: Array = source.reshape(-1, 16)[_chunk_order(place, size, tensor_map)].reshape(-1)
+    return items

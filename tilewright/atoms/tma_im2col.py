@@ -139,12 +139,12 @@ class Pixels(Engine):
     without = False
 
     def boxes(self, values: list[Any], leader: int, tensor_map: TensorMap) -> list[tuple[int, ...]]:
-        found = self.coordinates(values, leader, tensor_map)
+        origin = self.coordinates(values, leader, tensor_map)
         if self.without:
-            found += (0,) * (len(found) - 2)
+            origin += (0,) * (len(origin) - 2)
         rank, im2col = tensor_map.rank, tensor_map.im2col
         assert im2col is not None
-        at, offsets, most = found[1 : rank - 1], found[rank:], 1 << CORNER_BITS[rank]
+        at, offsets, most = origin[1 : rank - 1], origin[rank:], 1 << CORNER_BITS[rank]
         ends = [n - 1 + upper for n, upper in zip(tensor_map.dims[1:-1], im2col.upper, strict=True)]
         for name, x, lower, end, offset in zip("WHD", at, im2col.lower, ends, offsets, strict=False):
             if not lower <= x <= end:
@@ -158,7 +158,7 @@ class Pixels(Engine):
                     f"{self.name}: the offset along {name} is {offset}; of {rank} modes it is 0 to {most - 1}",
                     fix="offsets count the elements of a filter, times its dilation",
                 )
-        return [found]
+        return [origin]
 
 
 class PixelLoads(Pixels, LoadEngine):

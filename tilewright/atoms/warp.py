@@ -274,14 +274,14 @@ class ReduxFloat(Instruction):
         number = ~np.isnan(value)
         info, mask = np.iinfo(np.int32), operands[1]
         idle = np.int32(info.max if self.kind == "min" else info.min)
-        found = _folded(lanes, there, mask, _REDUX[self.kind], np.where(number, ordered, idle), idle)
-        found = found ^ ((found >> 31) & 0x7FFFFFFF)
+        folded = _folded(lanes, there, mask, _REDUX[self.kind], np.where(number, ordered, idle), idle)
+        folded = folded ^ ((folded >> 31) & 0x7FFFFFFF)
         if self.nan:
             no_number = _folded(lanes, there, mask, np.logical_or, np.isnan(value), False)
         else:
             no_number = ~_folded(lanes, there, mask, np.logical_or, number, False)
-        nan = np.full(found.shape, 0x7FFFFFFF, np.int32)
-        return (np.where(no_number, nan, found).astype(np.int32).view(np.float32),)
+        nan = np.full(folded.shape, 0x7FFFFFFF, np.int32)
+        return (np.where(no_number, nan, folded).astype(np.int32).view(np.float32),)
 
     def emit(self, out: Emitter, op: Op) -> None:
         value, mask = (out.value(v) for v in op.operands)

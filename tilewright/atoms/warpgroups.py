@@ -150,7 +150,7 @@ class Warpgroups:
         they issue, for which the block must have all four warps."""
         numbers, ids = lanes.warp_numbers(), np.asarray(lanes.sreg("warpid"))[::32]
         rows = range(lanes.warps) if lanes.mask is None else np.flatnonzero(lanes.mask.reshape(-1, 32).any(1)).tolist()
-        found = []
+        places = []
         for row in rows:
             number, within = int(numbers[row]), int(ids[row])
             place = within % WARPGROUP_WARPS
@@ -159,8 +159,8 @@ class Warpgroups:
                 if issued:
                     _check_whole(lanes, within - place, issued)
                 group = self.known[number - place] = Warpgroup(number - place, within - place)
-            found.append((row, group, place))
-        return found
+            places.append((row, group, place))
+        return places
 
     def finish(self) -> None:
         """All warps have ended. Operations without a wait have no effect any more; one that only some warps issued is

@@ -203,9 +203,9 @@ class _Product:
 
     @staticmethod
     def _issue(step: WarpgroupOperation) -> Issue:
-        found = step.issues[0]
-        assert found is not None
-        return found
+        issue = step.issues[0]
+        assert issue is not None
+        return issue
 
     def __call__(self) -> None:
         atom, calls = self.atom, len(self.steps[0])
@@ -252,8 +252,8 @@ class _Product:
         place = op.attrs["a_offset"] + values[None, :, None, :] + rest_m[:, None, None, None] + rest_k[:, None]
         patterns = numbers.raw(np.stack(held), atom.type_a)
         lane = np.broadcast_to(thread[:16][None, :, None, :], place.shape)
-        found = numbers.widen(patterns[:, lane, place], atom.type_a)  # [warps, RestM, 16, RestK, k]
-        split = found.reshape(len(self.steps), WARPGROUP_WARPS, rest_m.size, 16, rest_k.size * k)
+        elements = numbers.widen(patterns[:, lane, place], atom.type_a)  # [warps, RestM, 16, RestK, k]
+        split = elements.reshape(len(self.steps), WARPGROUP_WARPS, rest_m.size, 16, rest_k.size * k)
         return split.transpose(0, 2, 1, 3, 4).reshape(len(self.steps), rest_m.size * 16 * WARPGROUP_WARPS, -1)
 
     def _dense(self, call: int, stored: Array) -> Array:
@@ -289,8 +289,8 @@ class _Product:
         k = self.atom.stored_k if role == "A" else self.atom.shape_mnk[2]
         address = addresses(tuple(words), layout, major, swizzle, high & FIELD, rows, k, type_)
         reads.append(address)
-        found = self.lanes.read_shared(address, np.array([group.first for group in self.groups]))
-        return matrices(found, (rest_mn.size, rest_k.size), major, rows, type_)
+        chunks = self.lanes.read_shared(address, np.array([group.first for group in self.groups]))
+        return matrices(chunks, (rest_mn.size, rest_k.size), major, rows, type_)
 
     def _publish_reads(self, call: int, reads: list[Array]) -> None:
         """Observers are notified of the reads from each call that has issued them: once for a warpgroup that was
@@ -298,31 +298,31 @@ class _Product:
         by_issue: dict[int, tuple[Issue, list[int], list[int]]] = {}
         for unit, steps in enumerate(self.steps):
             step = steps[call]
-            together = len({id(found) for found in step.issues}) == 1
-            for found, row in list(zip(step.issues, step.rows, strict=True))[: 1 if together else WARPGROUP_WARPS]:
-                assert found is not None
-                _, units, rows = by_issue.setdefault(id(found), (found, [], []))
+            together = len({id(issue) for issue in step.issues}) == 1
+            for issue, row in list(zip(step.issues, step.rows, strict=True))[: 1 if together else WARPGROUP_WARPS]:
+                assert issue is not None
+                _, units, rows = by_issue.setdefault(id(issue), (issue, [], []))
                 units.append(unit)
                 rows.append(row)
-        for found, units, rows in by_issue.values():
+        for issue, units, rows in by_issue.values():
 
-            def publish(lanes: Lanes = found.lanes, units: list[int] = units, rows: list[int] = rows) -> None:
+            def publish(lanes: Lanes = issue.lanes, units: list[int] = units, rows: list[int] = rows) -> None:
                 every = units == list(range(len(self.steps)))
                 for address in reads:
                     lanes.reads_shared(address if every else address[units], np.array(rows))
 
-            found.act(publish)
+            issue.act(publish)
 
     def _words(self, role: str, call: int) -> list[int]:
         """The low word of the descriptor of each warpgroup: all its warps must agree."""
         words = []
         for steps in self.steps:
             step = steps[call]
-            given = [
-                int((found.a if role == "A" else found.b)[row])  # type: ignore[union-attr,index]  # found above
-                for found, row in zip(step.issues, step.rows, strict=True)
+            per_issue = [
+                int((issue.a if role == "A" else issue.b)[row])  # type: ignore[union-attr,index]  # found above
+                for issue, row in zip(step.issues, step.rows, strict=True)
             ]
-            if given.count(given[0]) != WARPGROUP_WARPS:
+            if per_issue.count(per_issue[0]) != WARPGROUP_WARPS:
                 raise _differs(self.atom, self.lanes, f"the descriptor of {role}")
-            words.append(given[0])
+            words.append(per_issue[0])
         return words

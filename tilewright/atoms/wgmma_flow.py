@@ -23,7 +23,7 @@ def in_flight(function: Function, agent: str) -> dict[Op, tuple[Value, ...]]:
     """For each wait of a kernel for ``agent`` the fragments that its instructions issued before, and not waited for,
     read or write."""
 
-    found: dict[Op, Fragments] = {}
+    flying_at: dict[Op, Fragments] = {}
 
     def step(op: Op, flying: Fragments) -> Fragments:
         atom = op.attrs.get("atom")
@@ -31,12 +31,12 @@ def in_flight(function: Function, agent: str) -> dict[Op, tuple[Value, ...]]:
             return flying | fragments_of(op)
         ends = None if atom is None else atom.orders_through("group", agent)
         if atom is not None and ends is not None and ends.acquire:
-            found.setdefault(op, {}).update(flying)
+            flying_at.setdefault(op, {}).update(flying)
             return {} if atom.pending == 0 else flying
         return flying
 
     follow(function.body, {}, step)
-    return {op: tuple(fragments) for op, fragments in found.items()}
+    return {op: tuple(fragments) for op, fragments in flying_at.items()}
 
 
 def missing_fences(function: Function) -> dict[Op, Op]:
@@ -46,7 +46,7 @@ def missing_fences(function: Function) -> dict[Op, Op]:
     PTX ISA, "wgmma.fence": it is needed before the first instruction and between an access of a register and an
     instruction that uses it. What instructions do to their own accumulators is in order.
     """
-    found: dict[Op, Op] = {}
+    accesses: dict[Op, Op] = {}
 
     def step(op: Op, accessed: Fragments) -> Fragments:
         """``accessed``: the fragments that other code has accessed since the last fence, each with the access."""
@@ -56,13 +56,13 @@ def missing_fences(function: Function) -> dict[Op, Op]:
         if is_wgmma(atom):
             for fragment in fragments_of(op):
                 if fragment in accessed:
-                    found.setdefault(op, accessed[fragment])
+                    accesses.setdefault(op, accessed[fragment])
             return accessed
         made = [v for v in op.results if isinstance(v.type, FragType)]
         return accessed | dict.fromkeys([*fragments_of(op), *made], op)
 
     follow(function.body, {}, step)
-    return found
+    return accesses
 
 
 def handed_over(function: Function) -> dict[Op, tuple[Value, ...]]:

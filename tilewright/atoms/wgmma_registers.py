@@ -54,17 +54,17 @@ def deliver(waited: list[tuple[Warpgroup, int, int]]) -> None:
             finished.setdefault(id(accumulators), (accumulators, group, []))[2].append(place)
     for accumulators, group, places in finished.values():
         which, values, held = accumulators.key, accumulators.values, accumulators.held
-        given = [found for place in sorted(places) if (found := held[place]) is not None]
-        array, lane = given[0].array, given[0].lane
+        arrived = [value for place in sorted(places) if (value := held[place]) is not None]
+        array, lane = arrived[0].array, arrived[0].lane
         assert values is not None
-        if len(given) == WARPGROUP_WARPS and all(
-            h.array is array and h.lane == lane + 32 * k for k, h in enumerate(given)
+        if len(arrived) == WARPGROUP_WARPS and all(
+            h.array is array and h.lane == lane + 32 * k for k, h in enumerate(arrived)
         ):
             _move(which, values, 0, WARPGROUP_WARPS, array[lane : lane + 32 * WARPGROUP_WARPS], into_registers=True)
         else:
-            for place, one in zip(sorted(places), given, strict=True):
+            for place, one in zip(sorted(places), arrived, strict=True):
                 _move(which, values, place, 1, one.values, into_registers=True)
-        for place, one in zip(sorted(places), given, strict=True):
+        for place, one in zip(sorted(places), arrived, strict=True):
             one.release()
             held[place] = None
         if not any(held):
@@ -74,21 +74,21 @@ def deliver(waited: list[tuple[Warpgroup, int, int]]) -> None:
 @lru_cache(maxsize=256)
 def _where(which: AccumulatorRegisters) -> Array:
     """``[RestM, RestN]`` the register at which the accumulators of a repetition begin; they are neighbours."""
-    found: Array = which.offset + offsets(which.layout[1])[:, None] + offsets(which.layout[2])[None, :]
-    return found
+    registers: Array = which.offset + offsets(which.layout[1])[:, None] + offsets(which.layout[2])[None, :]
+    return registers
 
 
 @lru_cache(maxsize=256)
 def _stretches(which: AccumulatorRegisters) -> list[tuple[int, int]]:
     """The registers as (first, count)."""
     each = which.n // 2
-    found: list[tuple[int, int]] = []
+    stretches: list[tuple[int, int]] = []
     for at in np.sort(_where(which).reshape(-1)).tolist():
-        if found and sum(found[-1]) == at:
-            found[-1] = (found[-1][0], found[-1][1] + each)
+        if stretches and sum(stretches[-1]) == at:
+            stretches[-1] = (stretches[-1][0], stretches[-1][1] + each)
         else:
-            found.append((at, each))
-    return found
+            stretches.append((at, each))
+    return stretches
 
 
 def _move(

@@ -36,8 +36,8 @@ class Helpers:
         if full not in self.found:
             text = text.replace("$T", c).replace("$W", str(kind.width)).replace("$f", "f" if c == "float" else "")
             body = text if "return" in text else f"return {text};"
-            given = ", ".join(f"{c} {n}" for n in "abc"[: TABLE[name].operands])
-            self.found[full] = f"TW_INLINE {c} {full}({given}) {{ {body} }}"
+            parameters = ", ".join(f"{c} {n}" for n in "abc"[: TABLE[name].operands])
+            self.found[full] = f"TW_INLINE {c} {full}({parameters}) {{ {body} }}"
         self.math |= kind.is_float
         return full
 
@@ -71,12 +71,12 @@ def scalar(op: Op, operands: Sequence[str], helpers: Helpers) -> str:
     if op.opcode == "cast":
         return cast(operands[0], source, result, helpers, str(op.loc or "host code"))
     check_computes(op, source)
-    found = action(op.opcode, source)
+    forms = action(op.opcode, source)
     if source == BOOL:
-        return _apply(found.cuda, operands)
+        return _apply(forms.cuda, operands)
     if source.is_integer:
-        return _integer(op, found, operands, source, helpers)
-    return _float(op.opcode, found, operands, source, helpers)
+        return _integer(op, forms, operands, source, helpers)
+    return _float(op.opcode, forms, operands, source, helpers)
 
 
 def cast(text: str, source: ScalarType, to: ScalarType, helpers: Helpers, place: str) -> str:
@@ -147,21 +147,21 @@ def _apply(text: str, operands: Sequence[str]) -> str:
     return f"{text}({', '.join(operands)})"
 
 
-def _integer(op: Op, found: Action, operands: Sequence[str], kind: ScalarType, helpers: Helpers) -> str:
-    text = found.cuda
-    if found.unsigned and not kind.is_signed:
-        text = found.unsigned
-    elif found.c and (op.attrs.get("wraps") or text not in _PLAIN):
-        return f"{helpers.of_action(op.opcode, kind, found.c)}({', '.join(operands)})"
+def _integer(op: Op, forms: Action, operands: Sequence[str], kind: ScalarType, helpers: Helpers) -> str:
+    text = forms.cuda
+    if forms.unsigned and not kind.is_signed:
+        text = forms.unsigned
+    elif forms.c and (op.attrs.get("wraps") or text not in _PLAIN):
+        return f"{helpers.of_action(op.opcode, kind, forms.c)}({', '.join(operands)})"
     narrow = kind.width < 32 and not TABLE[op.opcode].predicate  # C computes in int
     return f"({kind.c})({_apply(text, operands)})" if narrow else _apply(text, operands)
 
 
-def _float(code: str, found: Action, operands: Sequence[str], kind: ScalarType, helpers: Helpers) -> str:
-    if found.c:
-        return f"{helpers.of_action(code, kind, found.c)}({', '.join(operands)})"
-    if found.cuda in _INFIX:
-        return _apply(found.cuda, operands)
+def _float(code: str, forms: Action, operands: Sequence[str], kind: ScalarType, helpers: Helpers) -> str:
+    if forms.c:
+        return f"{helpers.of_action(code, kind, forms.c)}({', '.join(operands)})"
+    if forms.cuda in _INFIX:
+        return _apply(forms.cuda, operands)
     helpers.math = True
     single = kind != F64 and not TABLE[code].predicate
-    return _apply(f"{found.cuda}f" if single else found.cuda, operands)
+    return _apply(f"{forms.cuda}f" if single else forms.cuda, operands)

@@ -43,12 +43,12 @@ def describe(executor: Any, prefix: str, architectures: list[str]) -> dict[str, 
 
 
 def _parameter(parameter: Parameter) -> dict[str, Any]:
-    found = _argument(parameter.argument)
+    described = _argument(parameter.argument)
     if parameter.default is not inspect.Parameter.empty:
         if not isinstance(parameter.default, PLAIN):
-            return found
-        found["default"] = parameter.default
-    return {**found, "parameter": parameter.name}
+            return described
+        described["default"] = parameter.default
+    return {**described, "parameter": parameter.name}
 
 
 def _argument(argument: Argument) -> dict[str, Any]:

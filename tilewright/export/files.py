@@ -87,9 +87,9 @@ def _macros(constants: Mapping[str, int], prefix: str) -> dict[str, int]:
 
 
 def _architectures(gpu_arch: str | Sequence[str], executor: Any) -> list[str]:
-    asked = [gpu_arch] if isinstance(gpu_arch, str) and gpu_arch else list(gpu_arch)
-    asked = asked or [executor.options.gpu_arch or default_architecture()]
-    return list(dict.fromkeys(str(architecture(name)) for name in asked))
+    names = [gpu_arch] if isinstance(gpu_arch, str) and gpu_arch else list(gpu_arch)
+    names = names or [executor.options.gpu_arch or default_architecture()]
+    return list(dict.fromkeys(str(architecture(name)) for name in names))
 
 
 def _check(executor: Any, folder: Path, name: str, prefix: str) -> None:
@@ -146,11 +146,11 @@ def _write(folder: Path, name: str, files: dict[str, str], alone: str | None) ->
 
 def compiler() -> list[str]:
     """The C compiler: ``CC`` (with options, if it has any), else cc, gcc or clang; empty without a compiler."""
-    if asked := shlex.split(os.environ.get("CC", "")):
-        if shutil.which(asked[0]) is None:
-            raise CompileError(f"export_to_c: the C compiler that CC names is not here: {asked[0]!r}")
-        return asked
-    return next(([found] for name in ("cc", "gcc", "clang") if (found := shutil.which(name))), [])
+    if command := shlex.split(os.environ.get("CC", "")):
+        if shutil.which(command[0]) is None:
+            raise CompileError(f"export_to_c: the C compiler that CC names is not here: {command[0]!r}")
+        return command
+    return next(([path] for name in ("cc", "gcc", "clang") if (path := shutil.which(name))), [])
 
 
 def _compile_object(folder: Path, name: str) -> None:

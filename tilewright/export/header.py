@@ -71,8 +71,8 @@ def signature(executor: Any, prefix: str) -> str:
 
 
 def declaration(parameters: list[CParameter], prefix: str) -> str:
-    given = ", ".join([f"{prefix}_Kernel_Module_t *module", *(p.declaration for p in parameters)])
-    return f"int32_t cute_dsl_{prefix}_wrapper({given})"
+    arguments = ", ".join([f"{prefix}_Kernel_Module_t *module", *(p.declaration for p in parameters)])
+    return f"int32_t cute_dsl_{prefix}_wrapper({arguments})"
 
 
 def header(

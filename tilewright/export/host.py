@@ -66,13 +66,13 @@ class HostWriter:
             return f"({text})" if text.startswith("-") else text
         return self.text[value]
 
-    def name(self, value: Value, wanted: str | None = None) -> str:
-        found = self.text[value] = self.names.fresh(wanted or value.hint or "v")
-        return found
+    def name(self, value: Value, hint: str | None = None) -> str:
+        name = self.text[value] = self.names.fresh(hint or value.hint or "v")
+        return name
 
-    def define(self, value: Value, text: str, wanted: str | None = None) -> None:
+    def define(self, value: Value, text: str, hint: str | None = None) -> None:
         if value in self.used:  # C compilers warn of variables that nothing reads
-            self.line(f"const {c_type(value.type)} {self.name(value, wanted)} = {text};")
+            self.line(f"const {c_type(value.type)} {self.name(value, hint)} = {text};")
 
     # -- ops -----------------------------------------------------------------------------------------------------------
 
@@ -154,13 +154,13 @@ class HostWriter:
         """The ops of a block, and what it yields written to ``results``, all at once."""
         self.indent += 1
         self.block(block)
-        given = [self.use(v) for v in block.ops[-1].operands]
-        if len(given) > 1:
-            next_ = [self.names.fresh("next") for _ in given]
-            for name, text, result in zip(next_, given, results, strict=True):
+        yielded = [self.use(v) for v in block.ops[-1].operands]
+        if len(yielded) > 1:
+            next_ = [self.names.fresh("next") for _ in yielded]
+            for name, text, result in zip(next_, yielded, results, strict=True):
                 self.line(f"const {c_type(result.type)} {name} = {text};")
-            given = next_
-        for result, text in zip(results, given, strict=True):
+            yielded = next_
+        for result, text in zip(results, yielded, strict=True):
             self.line(f"{self.text[result]} = {text};")
         self.indent -= 1
 

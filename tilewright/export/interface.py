@@ -115,8 +115,8 @@ def _tensor(template: HostTensor, types: list[Type], name: str, prefix: str) -> 
             divisor = str(facts.divisibility)
             if facts.divisibility > 1 and part == "dynamic_strides":  # the stride of a single element says nothing
                 divisor = f"{reach[len(reach) - len(shape)]} == 1 ? 1 : {divisor}"
-            given = f"{literal(I64, low)}, {literal(I64, high)}, {divisor}"
-            made.checks.append(f'TW_TRY(tw_leaf({place}, {given}, "{place}"));')
+            bounds = f"{literal(I64, low)}, {literal(I64, high)}, {divisor}"
+            made.checks.append(f'TW_TRY(tw_leaf({place}, {bounds}, "{place}"));')
             made.values.append(f"({leaf.ir_type.c}){place}")
             reach.append(place)
             i += 1

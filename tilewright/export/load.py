@@ -51,11 +51,11 @@ class ExportedModule:
         self._path, self._functions = path, functions
 
     def __getattr__(self, name: str) -> ExportedFunction:
-        found = self.__dict__.get("_functions", {})
-        if name not in found:
-            hint = nearest(name, found) or f"; it has {', '.join(found)}"
+        functions = self.__dict__.get("_functions", {})
+        if name not in functions:
+            hint = nearest(name, functions) or f"; it has {', '.join(functions)}"
             raise MissingNameError(lambda: f"{self.__dict__.get('_path')} has no exported function {name!r}{hint}")
-        function: ExportedFunction = found[name]
+        function: ExportedFunction = functions[name]
         return function
 
     def __getitem__(self, name: str) -> ExportedFunction:

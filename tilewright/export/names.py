@@ -25,10 +25,10 @@ def identifier(name: str) -> str:
     >>> identifier("decomposition.plan.tiled_shape[0]"), identifier("register"), identifier("größe")
     ('decomposition_plan_tiled_shape_0', 'register_', 'gr_e')
     """
-    found = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_") or "v"
-    if found[0].isdigit() or found.startswith("tw_"):  # tw_: what the launcher calls its own
-        found = f"v{found}"
-    return f"{found}_" if found in _KEYWORDS else found
+    cleaned = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_") or "v"
+    if cleaned[0].isdigit() or cleaned.startswith("tw_"):  # tw_: what the launcher calls its own
+        cleaned = f"v{cleaned}"
+    return f"{cleaned}_" if cleaned in _KEYWORDS else cleaned
 
 
 class Names:
@@ -37,14 +37,14 @@ class Names:
     def __init__(self, *taken: str) -> None:
         self.taken = set(taken)
 
-    def fresh(self, wanted: str) -> str:
-        base, n = identifier(wanted), 1
-        found = base
-        while found in self.taken:
+    def fresh(self, hint: str) -> str:
+        base, n = identifier(hint), 1
+        name = base
+        while name in self.taken:
             n += 1
-            found = f"{base}_{n}"
-        self.taken.add(found)
-        return found
+            name = f"{base}_{n}"
+        self.taken.add(name)
+        return name
 
 
 def check_prefix(prefix: str, what: str = "function_prefix") -> None:

@@ -37,11 +37,11 @@ def pack(description: dict[str, Any], codes: list[bytes]) -> tuple[bytes, list[i
 
 def _places(text: int, sizes: list[int]) -> list[int]:
     """Where each piece of code begins behind a description of ``text`` bytes, and where the package ends."""
-    found, end = [], _HEAD.size + text
+    places, end = [], _HEAD.size + text
     for size in (*sizes, 0):
-        found.append(-(-end // ALIGNMENT) * ALIGNMENT)
-        end = found[-1] + size
-    return found
+        places.append(-(-end // ALIGNMENT) * ALIGNMENT)
+        end = places[-1] + size
+    return places
 
 
 def words(package: bytes) -> str:
@@ -56,9 +56,9 @@ def unpack(data: bytes, where: str) -> list[tuple[dict[str, Any], list[bytes]]]:
 
     Raises ArgumentError for a missing or damaged one, and for one of another version.
     """
-    if found := _WORDS.search(data):  # the C source itself
+    if match := _WORDS.search(data):  # the C source itself
         try:
-            numbers = [int(n.rstrip(b"u"), 16) for n in re.findall(rb"0x[0-9a-f]+u", found[1])]
+            numbers = [int(n.rstrip(b"u"), 16) for n in re.findall(rb"0x[0-9a-f]+u", match[1])]
             data = struct.pack(f"<{len(numbers)}Q", *numbers)
         except (ValueError, struct.error):
             raise ArgumentError(f"load_module: {where} is damaged: its package cannot be read") from None

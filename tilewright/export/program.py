@@ -22,10 +22,10 @@ def read_type(text: str) -> Type:
     >>> read_type("i32"), read_type("vec<u64, 16>"), read_type("ptr<f16, gmem, align 16>")
     (i32, vec<u64, 16>, ptr<f16, gmem, align 16>)
     """
-    found = _TYPE.match(text)
-    if found is None:
+    match = _TYPE.match(text)
+    if match is None:
         raise ValueError(f"{text!r} is not a type")
-    scalar, vector, count, elem, space, align = found.groups()
+    scalar, vector, count, elem, space, align = match.groups()
     if scalar:
         return SCALARS[scalar]
     return VecType(SCALARS[vector], int(count)) if vector else PtrType(SCALARS[elem], MemSpace(space), int(align))
@@ -95,8 +95,8 @@ class _Reader:
 
     def value(self, item: Any, op: Op | None) -> Value:
         number, kind, hint = item
-        found = self.values[number] = Value(read_type(kind), hint, op)
-        return found
+        value = self.values[number] = Value(read_type(kind), hint, op)
+        return value
 
     def operand(self, item: Any) -> Value:
         if isinstance(item, int):

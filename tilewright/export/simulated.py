@@ -29,12 +29,12 @@ def keep(description: dict[str, Any], codes: list[bytes], kernels: list[Function
 def kept(description: dict[str, Any], codes: list[bytes]) -> list[Function] | None:
     """The kernels of the function that was exported here with this description and machine code."""
     try:
-        found = disk_cache.read(_name(description, codes))
+        entry = disk_cache.read(_name(description, codes))
     except stored.Undescribed:
         return None
-    if found is None or "kernels" not in found:
+    if entry is None or "kernels" not in entry:
         return None
-    kernels: list[Function] = pickle.loads(found["kernels"])
+    kernels: list[Function] = pickle.loads(entry["kernels"])
     return kernels
 
 

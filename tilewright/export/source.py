@@ -109,35 +109,37 @@ int32_t cute_dsl_{prefix}_packed_load(int32_t load) {{
 
 def _packed(parameters: list[CParameter], prefix: str) -> str:
     """The function that takes pointers to its arguments."""
-    given = ["&tw_packed"]
+    arguments = ["&tw_packed"]
     for i, p in enumerate(parameters):
         kind = p.declaration.removesuffix(p.name).strip()
-        given.append(f"({kind})arguments[{i}]" if p.fields else f"*({kind} *)arguments[{i}]")
+        arguments.append(f"({kind})arguments[{i}]" if p.fields else f"*({kind} *)arguments[{i}]")
     names = ", ".join([*(p.name for p in parameters), "the code"])
     return _PACKED.format(
         prefix=prefix,
         format=FORMAT,
         count=len(parameters) + 1,
         names=names,
-        given=", ".join(given),
+        given=", ".join(arguments),
         last=len(parameters),
     )
 
 
 def _tvm_ffi(executor: Any, parameters: list[CParameter], prefix: str) -> list[str]:
     """The function for TVM FFI, on systems whose linkers know weak symbols."""
-    found = symbol(executor, parameters, prefix)
-    return ["", "#ifdef __ELF__", piece("tvm_ffi.c").replace("@PREFIX@", prefix), found, "#endif"] if found else []
+    name = symbol(executor, parameters, prefix)
+    return ["", "#ifdef __ELF__", piece("tvm_ffi.c").replace("@PREFIX@", prefix), name, "#endif"] if name else []
 
 
 def _equal(executor: Any, values: list[str]) -> list[str]:
     """Checks of the numbers that one symbol stands for."""
-    found = []
+    conditions = []
     for i, j in executor.equal_values:
         text = f"{executor.host.params[j].hint} is not {executor.host.params[i].hint}: the function was compiled with "
-        found.append(f"  if ({values[i]} != {values[j]})")
-        found.append(f'    return tw_fail(TW_INVALID_VALUE, "%s", {string(text + "one symbol (SymInt) for both")});')
-    return found
+        conditions.append(f"  if ({values[i]} != {values[j]})")
+        conditions.append(
+            f'    return tw_fail(TW_INVALID_VALUE, "%s", {string(text + "one symbol (SymInt) for both")});'
+        )
+    return conditions
 
 
 def _tables(executor: Any, compiled: dict[str, list[Any]], offsets: list[int], package: bytes) -> str:
@@ -149,11 +151,11 @@ def _tables(executor: Any, compiled: dict[str, list[Any]], offsets: list[int], p
     codes = []
     places = iter(offsets)
     for arch, artifacts in compiled.items():
-        found = architecture(arch)
+        target = architecture(arch)
         starts = ", ".join(str(next(places)) for _ in artifacts)
         sizes = ", ".join(str(len(made.cubin)) for made in artifacts)
-        exact, family = int(bool(found.suffix)), int(found.suffix == "f")
-        codes.append(f"  {{{found.capability}, {exact}, {family}, {{{starts}}}, {{{sizes}}}}}, /* {arch} */")
+        exact, family = int(bool(target.suffix)), int(target.suffix == "f")
+        codes.append(f"  {{{target.capability}, {exact}, {family}, {{{starts}}}, {{{sizes}}}}}, /* {arch} */")
     return "\n".join(
         [
             "static const tw_kernel tw_kernels[TW_KERNELS] = {",

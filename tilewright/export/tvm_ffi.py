@@ -92,37 +92,37 @@ def _tensor(argument: Any, parameter: CParameter, i: int) -> list[str]:
     for part, leaves in (("dynamic_shapes", shape), ("dynamic_strides", stride)):
         place = 0
         for k, leaf in enumerate(leaves):
-            found = f"{t}->shape[{k}]" if part == "dynamic_shapes" else f"tw_ffi_stride({t}, {k})"
+            extent_or_stride = f"{t}->shape[{k}]" if part == "dynamic_shapes" else f"tw_ffi_stride({t}, {k})"
             label = f'"{name}.{"shape" if part == "dynamic_shapes" else "strides"}[{k}]"'
             if isinstance(leaf, Integer):
                 if fields[part] == "int32_t":
-                    lines.append(f"  TW_FFI(tw_ffi_int({found}, INT32_MIN, INT32_MAX, {label}));")
-                lines.append(f"  {made}.{part}[{place}] = ({fields[part]}){found};")
+                    lines.append(f"  TW_FFI(tw_ffi_int({extent_or_stride}, INT32_MIN, INT32_MAX, {label}));")
+                lines.append(f"  {made}.{part}[{place}] = ({fields[part]}){extent_or_stride};")
                 place += 1
                 continue
             test = "" if part == "dynamic_shapes" else f"if ({t}->shape[{k}] != 1) "
-            lines.append(f"  {test}TW_FFI(tw_ffi_fixed({found}, {literal(I64, leaf)}, {label}));")
+            lines.append(f"  {test}TW_FFI(tw_ffi_fixed({extent_or_stride}, {literal(I64, leaf)}, {label}));")
     return lines
 
 
 def _read_scalar(argument: Any, name: str, kind: str, i: int) -> list[str]:
-    given, made = f"args[{i}]", f"arg{i}"
+    source, made = f"args[{i}]", f"arg{i}"
     if isinstance(argument, StreamArgument):
-        check = f'  TW_FFI(tw_ffi_is(&{given}, TW_POINTER, TW_INT, "{name}", "a stream"));'
-        return [check, f"  {made} = ({kind}){given}.v.p;"]
+        check = f'  TW_FFI(tw_ffi_is(&{source}, TW_POINTER, TW_INT, "{name}", "a stream"));'
+        return [check, f"  {made} = ({kind}){source}.v.p;"]
     if not isinstance(argument, ScalarArgument):
         return [
-            f'  TW_FFI(tw_ffi_is(&{given}, TW_POINTER, TW_NONE, "{name}", "an opaque pointer"));',
-            f"  {made} = {given}.v.p;",
+            f'  TW_FFI(tw_ffi_is(&{source}, TW_POINTER, TW_NONE, "{name}", "an opaque pointer"));',
+            f"  {made} = {source}.v.p;",
         ]
     scalar: ScalarType = argument.cls.ir_type
     if scalar.is_float:
-        number = f"{given}.type == TW_INT ? ({kind}){given}.v.i : ({kind}){given}.v.d"
-        return [f'  TW_FFI(tw_ffi_is(&{given}, TW_FLOAT, TW_INT, "{name}", "a number"));', f"  {made} = {number};"]
-    check = f'  TW_FFI(tw_ffi_is(&{given}, TW_INT, TW_BOOL, "{name}", "an integer"));'
+        number = f"{source}.type == TW_INT ? ({kind}){source}.v.i : ({kind}){source}.v.d"
+        return [f'  TW_FFI(tw_ffi_is(&{source}, TW_FLOAT, TW_INT, "{name}", "a number"));', f"  {made} = {number};"]
+    check = f'  TW_FFI(tw_ffi_is(&{source}, TW_INT, TW_BOOL, "{name}", "an integer"));'
     if scalar.kind == "bool":
-        return [check, f"  {made} = {given}.v.i != 0;"]
+        return [check, f"  {made} = {source}.v.i != 0;"]
     low = -(1 << (scalar.width - 1)) if scalar.kind == "int" else 0
     high = (1 << 63) - 1 if scalar == U64 else low + (1 << scalar.width) - 1
     span = f"{literal(I64, low)}, {literal(I64, high)}"
-    return [check, f'  TW_FFI(tw_ffi_int({given}.v.i, {span}, "{name}"));', f"  {made} = ({scalar.c}){given}.v.i;"]
+    return [check, f'  TW_FFI(tw_ffi_int({source}.v.i, {span}, "{name}"));', f"  {made} = ({scalar.c}){source}.v.i;"]

@@ -37,8 +37,8 @@ class Matrix:
             raise ArgumentError(f"{name} is {NESTED}")
         rank = len(getattr(source, "shape", ()))
         if rank not in (2, 3):
-            found = f"shape {tuple(source.shape)}" if hasattr(source, "shape") else type(source).__name__
-            raise ArgumentError(f"{name} must be a matrix or a stack of matrices (2 or 3 dimensions), got {found}")
+            what = f"shape {tuple(source.shape)}" if hasattr(source, "shape") else type(source).__name__
+            raise ArgumentError(f"{name} must be a matrix or a stack of matrices (2 or 3 dimensions), got {what}")
         try:
             array = array_of(source)
         except ArgumentError as error:

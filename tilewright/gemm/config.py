@@ -150,8 +150,8 @@ class GemmConfig:
     def check(self) -> None:
         """Raise ConstraintError when the parameters do not fit together."""
         if min(*self.tile, *self.warps, self.group) < 1:
-            found = f"{self.tile}, {self.warps} and {self.group}"
-            raise ConstraintError(f"tile, warps and group must be positive, got {found}")
+            sizes = f"{self.tile}, {self.warps} and {self.group}"
+            raise ConstraintError(f"tile, warps and group must be positive, got {sizes}")
         if self.raster not in RASTERS:
             raise ConstraintError(f"raster must be one of {', '.join(RASTERS)}, got {self.raster!r}")
         if self.stages < 2:

@@ -92,7 +92,7 @@ def _marks(layout: AnyLayout, access: AnyLayout, bits: int, vector: int) -> Mark
                 place = index % rows, index // rows // vector
                 marks.setdefault(place, []).append((phase, max(banks[word % BANKS] for word in own)))
             phase += 1
-    return marks if phase > 1 else {place: [(-1, found[0][1])] for place, found in marks.items()}
+    return marks if phase > 1 else {place: [(-1, mark[0][1])] for place, mark in marks.items()}
 
 
 def _words(byte: int, width: int) -> range:
@@ -100,13 +100,13 @@ def _words(byte: int, width: int) -> range:
     return range(byte // WORD, (byte + width - 1) // WORD + 1)
 
 
-def _mark(found: list[tuple[int, int]]) -> str:
+def _mark(turns: list[tuple[int, int]]) -> str:
     """What is written into an accessed cell: phases and conflicts, the first few."""
     words = [
         " ".join(filter(None, (f"p{phase}" if phase >= 0 else "", f"x{degree}" if degree > 1 else "")))
-        for phase, degree in found[:MOST_MARKS]
+        for phase, degree in turns[:MOST_MARKS]
     ]
-    return " ".join(words) + (" .." if len(found) > MOST_MARKS else "")
+    return " ".join(words) + (" .." if len(turns) > MOST_MARKS else "")
 
 
 def bank_of(offset: int, element_bits: int) -> int:

@@ -54,8 +54,8 @@ def cluster_figure(cluster: tuple[int, int], block: tuple[int, int] = (0, 0), *,
         return (" and ".join(sent) or "-", len(sent) if sent else None)
 
     def arrivals(at: tuple[int, int]) -> tuple[str, int | None]:
-        given = at == block or any(mask >> ranks((*at, 0)) & 1 for mask in masks[block])
-        return (f"{consumer_warps} warps" if given else "-", 1 if given else None)
+        arrives = at == block or any(mask >> ranks((*at, 0)) & 1 for mask in masks[block])
+        return (f"{consumer_warps} warps" if arrives else "-", 1 if arrives else None)
 
     who = f"rank {ranks((*block, 0))}"
     panels = (

@@ -122,14 +122,14 @@ class ThreadColours:
     def _warps(self) -> Legend:
         """A strip of 32 shades for each hue, with the warps that have it."""
         count = -(-self.threads // LANES)
-        found: list[tuple[tuple[str, ...], str]] = []
+        legend: list[tuple[tuple[str, ...], str]] = []
         for hue in range(min(count, len(HUES))):
             own = list(range(hue, count, len(HUES)))
             lanes = range(hue * LANES, min((hue + 1) * LANES, self.threads))
             threads = f" (T{lanes[0]} to T{lanes[-1]})" if len(own) == 1 else ""
             name = f"warp {own[0]}" if len(own) == 1 else f"warps {', '.join(map(str, own))}"
-            found.append((tuple(thread_colour(t, self.threads) for t in lanes), name + threads))
-        return tuple(found)
+            legend.append((tuple(thread_colour(t, self.threads) for t in lanes), name + threads))
+        return tuple(legend)
 
 
 def numbers(name: str, count: int) -> Legend:
@@ -139,13 +139,13 @@ def numbers(name: str, count: int) -> Legend:
     ['V0, V32', 'V1, V33', 'V2']
     """
     period = DISTINCT
-    found: list[tuple[str, str]] = []
+    legend: list[tuple[str, str]] = []
     for first in range(min(count, period)):
         own = range(first, count, period)
         some = [f"{name}{number}" for number in own]
         text = ", ".join(some) if len(some) <= 3 else f"{some[0]}, {some[1]} to {some[-1]} in steps of {period}"
-        found.append((distinct(first), text))
-    return tuple(found)
+        legend.append((distinct(first), text))
+    return tuple(legend)
 
 
 def thread_list(owners: Iterable[tuple[int, int]]) -> str:

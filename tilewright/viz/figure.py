@@ -50,13 +50,13 @@ class Figure(Picture):
 
     def shortened(self, most_bytes: int = MOST_BYTES) -> Figure:
         """The figure itself, or with fewer cells, so that its SVG has no more than ``most_bytes``."""
-        found, cells = self, sum(len(panel.cells) for panel in self.panels)
-        while (long := len(found.svg())) > most_bytes and cells > 16:
+        figure, cells = self, sum(len(panel.cells) for panel in self.panels)
+        while (long := len(figure.svg())) > most_bytes and cells > 16:
             cells = max(16, int(cells * 0.97 * most_bytes / long))
             share = max(4, cells // len(self.panels))
             note = "shortened for the notebook; a file, such as .save('picture.svg'), shows more"
-            found = replace(self, panels=tuple(p.narrower(share) for p in self.panels), notes=(*self.notes, note))
-        return found
+            figure = replace(self, panels=tuple(p.narrower(share) for p in self.panels), notes=(*self.notes, note))
+        return figure
 
     def small(self) -> Figure:
         """The figure with small cells: colours alone, what is written in a cell is said on hovering.

@@ -160,14 +160,14 @@ def _steps(
         (columns[column] + width / 2, rows[row] + height / 2) if row in rows and column in columns else None
         for row, column in panel.path
     ]
-    found = []
+    arrows = []
     for here, there in zip(seen, seen[1:], strict=False):
         if here is not None and there is not None:
             dx, dy = (there[i] - here[i] for i in (0, 1))
             steps = max(abs(dx) / width, abs(dy) / height)
             off = 0.34 / steps  # of the way: a third of a cell
-            found.append((here[0] + off * dx, here[1] + off * dy, there[0] - off * dx, there[1] - off * dy))
-    return found
+            arrows.append((here[0] + off * dx, here[1] + off * dy, there[0] - off * dx, there[1] - off * dy))
+    return arrows
 
 
 def _draw_axes(
@@ -224,23 +224,23 @@ def _breaks(
     width: float,
     height: float,
 ) -> list[Segment]:
-    found: list[Segment] = []
+    segments: list[Segment] = []
     for y in (rows[row] for row in panel.row_breaks if row in rows and row - 1 in rows):
-        found += [(x1, y, x2, y) for x1, x2 in _stretches(columns, width)]
+        segments += [(x1, y, x2, y) for x1, x2 in _stretches(columns, width)]
     for x in (columns[column] for column in panel.column_breaks if column in columns and column - 1 in columns):
-        found += [(x, y1, x, y2) for y1, y2 in _stretches(rows, height)]
-    return found
+        segments += [(x, y1, x, y2) for y1, y2 in _stretches(rows, height)]
+    return segments
 
 
 def _stretches(at: dict[int, float], size: float) -> list[tuple[float, float]]:
     """From where to where cells are side by side."""
-    found: list[tuple[float, float]] = []
+    stretches: list[tuple[float, float]] = []
     for start in at.values():
-        if found and abs(found[-1][1] - start) < size / 2:
-            found[-1] = (found[-1][0], start + size)
+        if stretches and abs(stretches[-1][1] - start) < size / 2:
+            stretches[-1] = (stretches[-1][0], start + size)
         else:
-            found.append((start, start + size))
-    return found
+            stretches.append((start, start + size))
+    return stretches
 
 
 def _edges(
@@ -251,16 +251,16 @@ def _edges(
     height: float,
 ) -> list[Segment]:
     """The lines of a border, neighbours in one line put together."""
-    found: list[Segment] = []
+    segments: list[Segment] = []
     for column, x in columns.items():
         if column + 1 in columns:
             own = {row: y for row, y in rows.items() if (row, column) in border.right}
-            found += [(x + width, y1, x + width, y2) for y1, y2 in _stretches(own, height)]
+            segments += [(x + width, y1, x + width, y2) for y1, y2 in _stretches(own, height)]
     for row, y in rows.items():
         if row + 1 in rows:
             own = {column: x for column, x in columns.items() if (row, column) in border.below}
-            found += [(x1, y + height, x2, y + height) for x1, x2 in _stretches(own, width)]
-    return found
+            segments += [(x1, y + height, x2, y + height) for x1, x2 in _stretches(own, width)]
+    return segments
 
 
 def draw_legend(canvas: Canvas, legend: Legend, top: float) -> float:

@@ -63,12 +63,12 @@ def layout_figure(
     colours = element_colours(color_by, element_bits)
     if show == HEAT:
         colours = heat_colours(layout) if color_by == "offset" else colours
-        found, notes = panels_of(layout, (), colours.of, flatten_hierarchical)
-        return Figure(str(layout) if title is None else title, found, notes=(*notes, colours.meaning)).small()
-    wanted = words_of(show, SHOWN)
-    panels, notes = panels_of(layout, wanted, colours.of, flatten_hierarchical)
-    if wanted != ("offset",):
-        notes = (*notes, f"in a cell: {', '.join(wanted)}")
+        drawn, notes = panels_of(layout, (), colours.of, flatten_hierarchical)
+        return Figure(str(layout) if title is None else title, drawn, notes=(*notes, colours.meaning)).small()
+    words = words_of(show, SHOWN)
+    panels, notes = panels_of(layout, words, colours.of, flatten_hierarchical)
+    if words != ("offset",):
+        notes = (*notes, f"in a cell: {', '.join(words)}")
     return Figure(str(layout) if title is None else title, panels, notes=(*notes, colours.meaning))
 
 
@@ -163,9 +163,9 @@ def swizzle_figure(layout: ComposedLayout, *, show: str | Sequence[str] = "offse
     if not isinstance(layout, ComposedLayout) or not isinstance(layout.inner, Swizzle):
         raise ArgumentError(f"{layout} is not a swizzled layout; draw it with render_layout_svg")
     swizzle = layout.inner
-    wanted, colour = words_of(show, SHOWN), swizzle_colouring(swizzle)
-    before, notes = panels_of(without_swizzle(layout), wanted, colour, most=MOST_CELLS // 2)
-    after, _ = panels_of(layout, wanted, colour, most=MOST_CELLS // 2)
+    words, colour = words_of(show, SHOWN), swizzle_colouring(swizzle)
+    before, notes = panels_of(without_swizzle(layout), words, colour, most=MOST_CELLS // 2)
+    after, _ = panels_of(layout, words, colour, most=MOST_CELLS // 2)
     beside = len(before) == 1 and panel_width(before[0]) + panel_width(after[0]) <= WIDEST
     below = 0 if beside else max(panel.at[0] for panel in before) + 1
     panels = [replace(panel, title=f"before {panel.title}".strip()) for panel in before]
@@ -271,10 +271,10 @@ def _cell(
 
 def words_of(show: str | Sequence[str], choices: tuple[str, ...]) -> tuple[str, ...]:
     """The texts that a cell shows."""
-    wanted = (show,) if isinstance(show, str) else tuple(show)
-    if not wanted or not set(wanted) <= set(choices):
+    words = (show,) if isinstance(show, str) else tuple(show)
+    if not words or not set(words) <= set(choices):
         raise ArgumentError(f"a cell can show {', '.join(choices)}; not {show!r}")
-    return wanted
+    return words
 
 
 def _sum(offset: Any) -> int:

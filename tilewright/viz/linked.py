@@ -57,7 +57,7 @@ def composition_figure(a: AnyLayout, b: Any) -> Figure:
     colour: the element of A that B picks
     """
     result = composition(require_static(a), b)
-    given, b = b, b if isinstance(b, Layout) else composition(Layout(a.shape), b)
+    inner, b = b, b if isinstance(b, Layout) else composition(Layout(a.shape), b)
     picked: dict[Any, int] = {}
     for i in range(size(b)):
         picked.setdefault(b(i), i)
@@ -71,7 +71,7 @@ def composition_figure(a: AnyLayout, b: Any) -> Figure:
         (f"A o B = {result}", b, result, lambda i: linked(b(i))),  # its shape refines that of B
     ]
     meaning = colours_of("the element of A that B picks", size(b))
-    return _figure(f"{a} o {format_tree(given)} = {result}", shown, meaning)
+    return _figure(f"{a} o {format_tree(inner)} = {result}", shown, meaning)
 
 
 def divide_figure(layout: AnyLayout, tiler: Any, *, names: tuple[str, str] = ("place in the tile", "tile")) -> Figure:
@@ -171,8 +171,8 @@ def complement_figure(layout: Layout, cotarget: Any = None) -> Figure:
         ),
     ]
     meaning = colours_of("the copy", size(copies)) + "; white: past the end of memory" * (total % width > 0)
-    given = "" if cotarget is None else f", {format_tree(cotarget)}"
-    figure = _figure(f"complement({layout}{given}) = {copies}", shown, meaning)
+    argument = "" if cotarget is None else f", {format_tree(cotarget)}"
+    figure = _figure(f"complement({layout}{argument}) = {copies}", shown, meaning)
     return replace(figure, panels=tuple(replace(panel, at=(n, 0)) for n, panel in enumerate(figure.panels)))
 
 

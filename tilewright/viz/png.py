@@ -111,8 +111,8 @@ class _Sheet:
                 if character != " ":
                     at = (base, round(left + number * advance))
                     places.setdefault((character, kind, ink), []).append(at)
-        for (character, kind, ink), found in places.items():
-            self._characters(character, kind, ink or TEXTS[kind].colour, np.array(found))
+        for (character, kind, ink), glyphs in places.items():
+            self._characters(character, kind, ink or TEXTS[kind].colour, np.array(glyphs))
 
     def _characters(self, character: str, kind: str, ink: str, at: Pixels) -> None:
         """Blend one character into the ground at many places: ``at`` has their baselines and left edges."""

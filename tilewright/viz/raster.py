@@ -142,9 +142,9 @@ def _check_among(sequence: list[Tile], every: list[Tile]) -> None:
     """Refuse tiles that the matrix does not have, or an order of none."""
     if not sequence:
         raise ArgumentError("order is empty: it needs the (m, n) of a tile at least")
-    known = set(every)
+    choices = set(every)
     for tile in sequence:
-        if tile not in known:
+        if tile not in choices:
             raise ArgumentError(
                 f"order: {tile!r} is not among the {len(every)} tiles, of which {every[-1]} is the last"
             )

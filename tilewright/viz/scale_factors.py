@@ -76,14 +76,14 @@ def _places_of_factors(tile: ScaleTile) -> tuple[dict[tuple[int, int], Any], dic
     return shared, memory
 
 
-def _factors(title: str, found: Any, tile: ScaleTile, where: tuple[int, int], axis: Axis) -> Panel:
-    rows, columns = (max(place[i] for place in found) + 1 for i in (0, 1))
+def _factors(title: str, factors: Any, tile: ScaleTile, where: tuple[int, int], axis: Axis) -> Panel:
+    rows, columns = (max(place[i] for place in factors) + 1 for i in (0, 1))
     window = ends_of_parts(rows, range(WARP, rows, WARP))
     cells = []
     for row in window:
         for column in range(columns):
-            if (row, column) in found:
-                of, factor = found[row, column]
+            if (row, column) in factors:
+                of, factor = factors[row, column]
                 fill = distinct(factor // tile.factors) if of < tile.rows else BLANK
                 remark = f"row {of}, factor {factor}"
                 cells.append(Cell(row, column, (str(of), f"f{factor}"), fill, remark))

@@ -54,8 +54,8 @@ def instruction_of(made_of: Any) -> Any:
     >>> instruction_of(TmemLoad("32x32b", 8))
     SM100_TMEM_LOAD_32x32b8x
     """
-    found = getattr(made_of, "instruction", made_of)
-    return made_of if callable(found) else found
+    instruction = getattr(made_of, "instruction", made_of)
+    return made_of if callable(instruction) else instruction
 
 
 def tcgen05_figure(mma: Any, tile_mnk: tuple[int, int, int] | None = None) -> Figure:
@@ -124,16 +124,16 @@ def tensor_memory_figure(mma: Any, load: Any = None, tile_mn: tuple[int, int] | 
     if m % atom.shape_mnk[0] or n % atom.shape_mnk[1] or m < 1 or n < 1:
         raise ArgumentError(f"the tile {m} x {n} does not consist of MMAs of {atom.shape_mnk[0]} x {atom.shape_mnk[1]}")
     where = _operand(atom, "C", m, n)
-    found: dict[tuple[int, int, int], tuple[int, int]] = {}
+    owners: dict[tuple[int, int, int], tuple[int, int]] = {}
     for row in range(m):
         for column in range(n):
             place = where(row, column)
             assert isinstance(place, Place)
-            found[place[:3]] = row, column
-    columns = max(column for _, _, column in found) + 1
-    loaded = {} if move is None else _calls(move, found, columns)
+            owners[place[:3]] = row, column
+    columns = max(column for _, _, column in owners) + 1
+    loaded = {} if move is None else _calls(move, owners, columns)
     breaks = tuple(range(move.layouts.columns, columns, move.layouts.columns)) if move is not None else ()
-    free = tuple(i for i in range(1, LANES) if ((0, i, 0) in found) != ((0, i - 1, 0) in found))
+    free = tuple(i for i in range(1, LANES) if ((0, i, 0) in owners) != ((0, i - 1, 0) in owners))
     rows, across = ends_of_parts(LANES, (*range(WARP, LANES, WARP), *free)), ends_of_parts(columns, breaks)
     groups = tuple((WARP * w, WARP * (w + 1), f"warp {w}") for w in range(QUARTERS))
     panels = tuple(
@@ -141,7 +141,7 @@ def tensor_memory_figure(mma: Any, load: Any = None, tile_mn: tuple[int, int] | 
             f"block {block}: lane x column" if atom.ctas == 2 else "lane x column",
             LANES,
             columns,
-            tuple(_memory_cell(Place(block, i, j), found, loaded) for i in rows for j in across),
+            tuple(_memory_cell(Place(block, i, j), owners, loaded) for i in rows for j in across),
             (0, block),
             tuple(range(WARP, LANES, WARP)),
             breaks,
@@ -236,17 +236,17 @@ def cp_figure(copy: Any) -> Figure:
 
 
 def _mma(thing: Any) -> Tcgen05Mma:
-    found = instruction_of(thing)
-    if not isinstance(found, Tcgen05Mma):
-        raise ArgumentError(f"{found} has nothing in tensor memory: it is not a tcgen05.mma")
-    return found
+    instruction = instruction_of(thing)
+    if not isinstance(instruction, Tcgen05Mma):
+        raise ArgumentError(f"{instruction} has nothing in tensor memory: it is not a tcgen05.mma")
+    return instruction
 
 
 def _move(thing: Any) -> TmemMove:
-    found = instruction_of(thing)
-    if not isinstance(found, TmemMove):
-        raise ArgumentError(f"{found} is not a tcgen05.ld or st")
-    return found
+    instruction = instruction_of(thing)
+    if not isinstance(instruction, TmemMove):
+        raise ArgumentError(f"{instruction} is not a tcgen05.ld or st")
+    return instruction
 
 
 def _operand(atom: Tcgen05Mma, operand: str, rows: int, columns: int) -> Where:
@@ -270,13 +270,13 @@ def _operand(atom: Tcgen05Mma, operand: str, rows: int, columns: int) -> Where:
 
 def _registers(move: TmemMove) -> dict[tuple[int, int], tuple[int, int, str]]:
     """For (lane, column) from a warp's address on: thread, register, and which half of it."""
-    found = {}
+    registers = {}
     for thread in range(WARP):
         for register in range(move.layouts.register_count):
             for bit, half in ((0, "lo"), (16, "hi")) if move.pack else ((0, ""),):
                 lane, column, _ = move.layouts.place(thread, register, bit)
-                found[lane, column] = thread, register, half
-    return found
+                registers[lane, column] = thread, register, half
+    return registers
 
 
 def _of(who: tuple[int, int, str]) -> tuple[str, ...]:
@@ -284,11 +284,11 @@ def _of(who: tuple[int, int, str]) -> tuple[str, ...]:
     return tuple(filter(None, (f"T{thread}", f"r{register}", half)))
 
 
-def _calls(move: TmemMove, found: Any, columns: int) -> dict[tuple[int, int], tuple[int, int, str]]:
+def _calls(move: TmemMove, registers: Any, columns: int) -> dict[tuple[int, int], tuple[int, int, str]]:
     """For (lane, column): thread of the four warps, register and half, of calls that take one place after the other."""
     held, step = _registers(move), move.layouts.columns
     tall = max(lane for lane, _ in held) + 1
-    used = {place[1:] for place in found}
+    used = {place[1:] for place in registers}
     loaded = {}
     for first in range(0, LANES, tall):
         for left in range(0, columns, step):
@@ -308,8 +308,8 @@ def _calls(move: TmemMove, found: Any, columns: int) -> dict[tuple[int, int], tu
 # -- cells and panels --------------------------------------------------------------------------------------------------
 
 
-def _memory_cell(place: Place, found: Any, loaded: Any) -> Cell:
-    element, who = found.get(place[:3]), loaded.get((place.lane, place.column))
+def _memory_cell(place: Place, owner: Any, loaded: Any) -> Cell:
+    element, who = owner.get(place[:3]), loaded.get((place.lane, place.column))
     remark = f"block {place.block}, lane {place.lane}, column {place.column}"
     if element is None:
         return Cell(place.lane, place.column, (), BLANK, f"{remark}: no accumulator")
@@ -324,14 +324,14 @@ def ends_of_parts(extent: int, breaks: Iterable[int]) -> Window:
     >>> ends_of_parts(40, (32,))
     (0, 1, 2, 3, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39)
     """
-    found: list[int] = []
+    indices: list[int] = []
     edges = (0, *sorted({*breaks}), extent)
     for first, last in zip(edges, edges[1:], strict=False):
         if last - first <= SHORT:
-            found += range(first, last)
+            indices += range(first, last)
         else:
-            found += (*range(first, first + FIRST), *range(last - LAST, last))
-    return tuple(found)
+            indices += (*range(first, first + FIRST), *range(last - LAST, last))
+    return tuple(indices)
 
 
 def _breaks(at: Where, extent: int, mode: int) -> tuple[int, ...]:
@@ -367,11 +367,11 @@ def _panel(
 def _legend(panels: Iterable[Panel], ctas: int) -> Legend:
     """The colours that are seen, with what they stand for."""
     of = [f" of block {block}" if ctas == 2 else "" for block in range(ctas)]
-    known = [(SHARED[block], f"shared memory{of[block]}") for block in range(ctas)]
-    known += [
+    entries = [(SHARED[block], f"shared memory{of[block]}") for block in range(ctas)]
+    entries += [
         (Place(block, WARP * w, 0).fill, f"lanes {WARP * w} to {WARP * w + 31}{of[block]}")
         for block in range(ctas)
         for w in range(QUARTERS)
     ]
     seen = {cell.fill for panel in panels for cell in panel.cells}
-    return tuple(entry for entry in known if entry[0] in seen)
+    return tuple(entry for entry in entries if entry[0] in seen)

@@ -50,7 +50,7 @@ def tensor_figure(
     """
     tensor = _tensor(tensor)
     layout = _layout(tensor)
-    wanted = words_of(show, SHOWN)
+    words = words_of(show, SHOWN)
     bits = getattr(getattr(tensor, "element_type", None), "width", None)
     values = {index: _number(tensor, layout, index) for index in shown_indices(layout)}
     colours, legend = _colours(color_by, values, bits)
@@ -58,9 +58,9 @@ def tensor_figure(
     def word(index: int) -> str:
         return formatted(values[index])
 
-    panels, notes = panels_of(layout, wanted, colours.of, flatten_hierarchical, word=word)
-    if wanted != ("value",):
-        notes = (*notes, f"in a cell: {', '.join(wanted)}")
+    panels, notes = panels_of(layout, words, colours.of, flatten_hierarchical, word=word)
+    if words != ("value",):
+        notes = (*notes, f"in a cell: {', '.join(words)}")
     name = f"{getattr(tensor, 'element_type', '')} {layout}".strip() if bits else f"coordinates {layout}"
     return Figure(name if title is None else title, panels, legend, tuple(filter(None, (*notes, colours.meaning))))
 

@@ -63,12 +63,12 @@ def _namer(axis: Axis) -> Callable[[int], str]:
 
 def _with_gaps(window: Window) -> list[int | None]:
     """The rows or columns that are drawn, None where some are left out."""
-    found: list[int | None] = []
+    drawn: list[int | None] = []
     for index in window:
-        if found and found[-1] is not None and index != found[-1] + 1:
-            found.append(None)
-        found.append(index)
-    return found
+        if drawn and drawn[-1] is not None and index != drawn[-1] + 1:
+            drawn.append(None)
+        drawn.append(index)
+    return drawn
 
 
 def _append_cell(out: Text, cell: Cell | None, word: str) -> None:

@@ -215,7 +215,7 @@ def in_values(instruction: Any, value_bits: int) -> tuple[AnyLayout, AnyLayout]:
     >>> in_values(copy_by_name("SM75_U32x4_LDSM_N"), 32)
     ((32,4):(4,1), (32,(1,4)):(1,(1,32)))
     """
-    found = []
+    layouts = []
     for side, bits in (("source", instruction.src_bits), ("destination", instruction.dst_bits)):
         try:
             values = upcast(bits, value_bits)
@@ -225,8 +225,8 @@ def in_values(instruction: Any, value_bits: int) -> tuple[AnyLayout, AnyLayout]:
             raise ArgumentError(
                 f"values of {value_bits} bits do not fit the {side} of {_name(instruction)}, in bits {bits}"
             )
-        found.append(values)
-    return found[0], found[1]
+        layouts.append(values)
+    return layouts[0], layouts[1]
 
 
 def tiled_copy_figure(

@@ -89,15 +89,15 @@ class Timeline(Picture):
 
     def shortened(self, most_bytes: int = MOST_BYTES) -> Timeline:
         """The timeline itself, or with neighbouring short bars drawn as one, so that its SVG has ``most_bytes``."""
-        found, short = self, (self.end - self.start) / 2048
-        while len(found.svg()) > most_bytes and short < self.end - self.start:
+        timeline, short = self, (self.end - self.start) / 2048
+        while len(timeline.svg()) > most_bytes and short < self.end - self.start:
             bars, links = joined(self.bars, short), self.links if short * 64 < self.end - self.start else ()
             note = f"shortened for the notebook: bars less than {short:.3g} {self.unit} apart are drawn as one"
             if len(links) < len(self.links):
                 note += ", and no arrows"
-            found = replace(self, bars=bars, links=links, notes=(*self.notes, note + "; a file shows all"))
+            timeline = replace(self, bars=bars, links=links, notes=(*self.notes, note + "; a file shows all"))
             short *= 2
-        return found
+        return timeline
 
     def __str__(self) -> str:
         return self.text()
@@ -112,12 +112,12 @@ def joined(bars: Sequence[Bar], short: float) -> tuple[Bar, ...]:
     >>> joined((Bar(0, 0.0, 1.0, "#ffffff", "a", "x"), Bar(0, 1.0, 2.0, "#ffffff", "b", "y")), 4.0)
     (Bar(row=0, start=0.0, end=2.0, fill='#ffffff', label='', remark='2 bars'),)
     """
-    found: list[Bar] = []
+    bars_joined: list[Bar] = []
     last: dict[int, int] = {}  # by row: index of its last bar in the result
     members: dict[int, int] = {}
     for bar in sorted(bars, key=lambda b: (b.row, b.start)):
         at = last.get(bar.row)
-        before = None if at is None else found[at]
+        before = None if at is None else bars_joined[at]
         near = before is not None and max(bar.end - bar.start, bar.start - before.end) < short
         if (
             at is not None
@@ -126,11 +126,11 @@ def joined(bars: Sequence[Bar], short: float) -> tuple[Bar, ...]:
             and (before.end - before.start < short or before.fill == bar.fill)
         ):
             members[at] = members.get(at, 1) + 1
-            found[at] = replace(before, end=max(before.end, bar.end), label="", remark=f"{members[at]} bars")
+            bars_joined[at] = replace(before, end=max(before.end, bar.end), label="", remark=f"{members[at]} bars")
         else:
-            last[bar.row] = len(found)
-            found.append(bar)
-    return tuple(found)
+            last[bar.row] = len(bars_joined)
+            bars_joined.append(bar)
+    return tuple(bars_joined)
 
 
 def timeline(
@@ -208,10 +208,12 @@ def _launch(trace: Trace, launch: int, blocks: Sequence[int]) -> LaunchRecord:
         raise ArgumentError(f"an object of type {type(trace).__name__} has no timeline: sim.trace() gives a trace")
     if not 0 <= launch < len(trace.launches):
         raise ArgumentError(f"the trace has {len(trace.launches)} launches, and no launch {launch}")
-    known = {span.block for span in trace.spans if span.launch == launch}
-    missing = [block for block in blocks if block not in known]
+    blocks_seen = {span.block for span in trace.spans if span.launch == launch}
+    missing = [block for block in blocks if block not in blocks_seen]
     if missing or not blocks:
-        raise ArgumentError(f"the launch has blocks 0 to {max(known, default=0)}, and no block {missing or blocks}")
+        raise ArgumentError(
+            f"the launch has blocks 0 to {max(blocks_seen, default=0)}, and no block {missing or blocks}"
+        )
     return trace.launches[launch]
 
 

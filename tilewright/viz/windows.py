@@ -53,12 +53,12 @@ def positions(window: Window) -> dict[int, float]:
     >>> positions((0, 1, 8))
     {0: 0.0, 1: 1.0, 8: 3.0}
     """
-    found: dict[int, float] = {}
+    places: dict[int, float] = {}
     at, before = -1.0, -1
     for index in window:
         at += 1.0 if index == before + 1 else 2.0
-        found[index], before = at, index
-    return found
+        places[index], before = at, index
+    return places
 
 
 def _sides(rows: int, columns: int, most: int) -> tuple[int, int]:

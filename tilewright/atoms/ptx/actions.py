@@ -248,8 +248,8 @@ def _count(step: Step) -> None:
         weights = np.arange(width, dtype=f"u{width // 8}")[::-1]
         return step.write((bits << weights).sum(1, dtype=bits.dtype))
     highest = np.where(bits.any(1), width - 1 - np.argmax(bits[:, ::-1], 1), -1)
-    found = highest if step.name == "bfind" else width - 1 - highest
-    return step.write(found.astype(np.int32).view(np.uint32), Kind(U32))
+    position = highest if step.name == "bfind" else width - 1 - highest
+    return step.write(position.astype(np.int32).view(np.uint32), Kind(U32))
 
 
 @known("bfe", "bfi")
@@ -267,13 +267,13 @@ def _field(step: Step) -> None:
         moved = np.where(start < 64, field << np.minimum(start, 63), 0) & whole
         return step.write((b & ~moved | (a << np.minimum(start, 63)) & moved).astype(unsigned.elem.dtype), unsigned)
     value = step.read(1, unsigned).astype(np.uint64)
-    found = np.where(start < 64, value >> np.minimum(start, 63), 0) & field
+    extracted = np.where(start < 64, value >> np.minimum(start, 63), 0) & field
     if step.kind.elem.kind == "int":  # filled up with the field's highest bit, at most the register's
         last = np.minimum(start + length - np.uint64(1), step.kind.width - 1)
         negative = (length > 0) & (value >> last & np.uint64(1) == 1)
         inside = np.where(start <= last, last - start + np.uint64(1), 0)  # bits of the field inside the register
-        found |= np.where(negative & (inside < 64), ~np.uint64(0) << np.minimum(inside, 63).astype(np.uint64), 0)
-    return step.write((found & whole).astype(unsigned.elem.dtype), unsigned)
+        extracted |= np.where(negative & (inside < 64), ~np.uint64(0) << np.minimum(inside, 63).astype(np.uint64), 0)
+    return step.write((extracted & whole).astype(unsigned.elem.dtype), unsigned)
 
 
 # -- moves, conversions, predicates ------------------------------------------------------------------------------------
@@ -339,8 +339,8 @@ def _setp(step: Step) -> None:
         raise Unknown
     logic = next((m for m in rest if m != "ftz"), None)
     combine = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}
-    given = step.operands[0]
-    for token, value in zip(given if isinstance(given, tuple) else (given,), (holds, ~holds), strict=False):
+    targets = step.operands[0]
+    for token, value in zip(targets if isinstance(targets, tuple) else (targets,), (holds, ~holds), strict=False):
         joined = combine[logic](value, step.read(3, Kind(BOOL))) if logic else value
         step.registers.store(token, joined, step.where)
 
@@ -396,11 +396,11 @@ def _shfl(step: Step) -> None:
     if "sync" not in step.modifiers:
         raise Unknown
     shuffle, lanes = Shuffle(step.modifiers[-1]), step.registers.lanes
-    given = step.operands[0]
+    targets = step.operands[0]
     value, offset, control, mask = step.read(1), *(step.read(i, Kind(I32)) for i in (2, 3, 4))
     operands = [value, offset, mask, control]
     (moved,) = shuffle.simulate(lanes, None, operands)  # type: ignore[arg-type]  # it reads nothing of the op
-    target, *valid = given if isinstance(given, tuple) else (given,)
+    target, *valid = targets if isinstance(targets, tuple) else (targets,)
     step.registers.write(target, moved, step.kind, None)
     if valid:
         lane, by = lanes.lane(), offset & 31
@@ -418,8 +418,8 @@ def _vote(step: Step) -> None:
     kind = step.modifiers[-1]
     op = SimpleNamespace(result=SimpleNamespace(type=U32))
     operands = [step.read(1, Kind(BOOL)), step.read(2, Kind(I32))]
-    (found,) = Vote(kind).simulate(step.registers.lanes, op, operands)  # type: ignore[arg-type]  # it reads attrs alone
-    step.write(found, Kind(U32) if kind == "ballot" else Kind(BOOL))
+    (votes,) = Vote(kind).simulate(step.registers.lanes, op, operands)  # type: ignore[arg-type]  # it reads attrs alone
+    step.write(votes, Kind(U32) if kind == "ballot" else Kind(BOOL))
 
 
 @known("redux")
@@ -428,8 +428,8 @@ def _redux(step: Step) -> None:
     step.only("sync", "add", "min", "max", "and", "or", "xor")
     operands = [step.read(1), step.read(2, Kind(I32))]
     redux = Redux(step.modifiers[-1])
-    (found,) = redux.simulate(step.registers.lanes, None, operands)  # type: ignore[arg-type]  # it reads nothing of the op
-    step.write(found)
+    (reduced,) = redux.simulate(step.registers.lanes, None, operands)  # type: ignore[arg-type]  # it reads nothing of the op
+    step.write(reduced)
 
 
 @known("match")
@@ -446,10 +446,10 @@ def _match(step: Step) -> None:
     of_mask = (mask.reshape(-1, 32)[:, :, None] >> np.arange(32, dtype=np.uint32) & 1).astype(bool)
     same = (values[:, :, None] == values[:, None, :]) & of_mask
     if kind == "any":
-        found = (same.astype(np.uint64) << np.arange(32, dtype=np.uint64)).sum(2).astype(np.uint32).reshape(-1)
+        masks = (same.astype(np.uint64) << np.arange(32, dtype=np.uint64)).sum(2).astype(np.uint32).reshape(-1)
     else:
-        found = np.where((same == of_mask).all(2).reshape(-1), mask, np.uint32(0))
-    step.write(found, Kind(U32))
+        masks = np.where((same == of_mask).all(2).reshape(-1), mask, np.uint32(0))
+    step.write(masks, Kind(U32))
 
 
 @known("nanosleep")
@@ -481,8 +481,8 @@ def act(registers: Registers, statement: Statement) -> None:
     if statement.guard:
         where = registers.read(statement.guard, Kind(BOOL))
     step = Step(registers, statement, where)
-    if (given := GIVEN.get(statement.opcode)) is not None:
-        return _act_as_given(step, given)
+    if (action := GIVEN.get(statement.opcode)) is not None:
+        return _act_as_given(step, action)
     if step.name not in ACTIONS:
         raise Unknown
     return ACTIONS[step.name](step)

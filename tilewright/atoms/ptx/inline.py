@@ -55,17 +55,17 @@ class InlinePtx(Instruction):
 
     def letter(self, i: int) -> str:
         """The constraint letter of operand ``i``."""
-        given = self.inputs[i]
-        return self.outputs[int(given)] if given.isdigit() else given
+        constraint = self.inputs[i]
+        return self.outputs[int(constraint)] if constraint.isdigit() else constraint
 
     def count(self, op: Op) -> int:
         return max(1, self.text.count(";"))
 
     def verify(self, op: Op) -> None:
-        wanted = [REGISTERS[c] for c in self.outputs], [REGISTERS[self.letter(i)] for i in range(len(self.inputs))]
-        found = [v.type for v in op.results], [v.type for v in op.operands]
-        if wanted != found:
-            raise ConstraintError(f"inline PTX {self.text!r}: the constraints need {wanted}, not {found}")
+        required = [REGISTERS[c] for c in self.outputs], [REGISTERS[self.letter(i)] for i in range(len(self.inputs))]
+        types = [v.type for v in op.results], [v.type for v in op.operands]
+        if required != types:
+            raise ConstraintError(f"inline PTX {self.text!r}: the constraints need {required}, not {types}")
 
     # -- the simulator -------------------------------------------------------------------------------------------------
 

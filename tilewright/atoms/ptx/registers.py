@@ -74,10 +74,10 @@ class Registers:
         self.widths: dict[str, int] = {}
         self.carry: Array | None = None  # the flag of add.cc and the like, bool [L]
         for name, kind in declared.items():
-            found = kind_of(kind)
-            if found is None:
+            register_kind = kind_of(kind)
+            if register_kind is None:
                 raise ConstraintError(f"inline PTX: the simulator does not know registers of type .{kind}")
-            self.widths[name] = found.width
+            self.widths[name] = register_kind.width
 
     def define(self, name: str, width: int, value: Any = None) -> None:
         """A register of the caller; ``value`` is its number or array of numbers."""
@@ -122,10 +122,10 @@ class Registers:
 
     def raw(self, name: str) -> Array:
         """The bits of a register that has been written."""
-        found = self.bits.get(name)
-        if found is None:
+        bits = self.bits.get(name)
+        if bits is None:
             raise ConstraintError(f"inline PTX: {name} is read before it is written")
-        return found
+        return bits
 
     def packed(self, parts: tuple[str, ...], width: int = 0) -> Array:
         """The bits of ``{a, b, ...}``: the first part lowest. ``width``: of a part that is a number in the text."""
@@ -134,8 +134,8 @@ class Registers:
         return np.ascontiguousarray(np.stack(values, 1)).view(UNSIGNED[8 * values[0].itemsize * len(parts)])[:, 0]
 
     def _typed(self, bits: Array, kind: Kind) -> Array:
-        wanted = UNSIGNED[kind.width]
-        same = bits if bits.dtype == wanted else bits.astype(wanted)
+        unsigned = UNSIGNED[kind.width]
+        same = bits if bits.dtype == unsigned else bits.astype(unsigned)
         seen = np.ascontiguousarray(same).view(kind.elem.dtype)
         return seen.reshape(self.count, kind.count) if kind.count > 1 else seen
 
@@ -174,8 +174,8 @@ class Registers:
             return
         if name not in self.widths:
             raise ConstraintError(f"inline PTX: {name} is written but is not a declared register")
-        wanted = UNSIGNED[self.widths[name]]
+        unsigned = UNSIGNED[self.widths[name]]
         bits = to_bits(bits) if bits.dtype == object else bits
-        bits = bits if bits.dtype == wanted else bits.astype(wanted)
+        bits = bits if bits.dtype == unsigned else bits.astype(unsigned)
         old = self.bits.get(name)
         self.bits[name] = bits if where is None or old is None else np.where(where, bits, old)

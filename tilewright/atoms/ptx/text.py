@@ -117,7 +117,7 @@ def _renamed(statement: Statement, scopes: list[dict[str, str]]) -> Statement:
         return statement
 
     def rename(text: str) -> str:
-        return _REGISTER.sub(lambda found: own.get(found[0], found[0]), text)
+        return _REGISTER.sub(lambda match: own.get(match[0], match[0]), text)
 
     operands = [rename(o) if isinstance(o, str) else tuple(map(rename, o)) for o in statement.operands]
     return Statement(statement.opcode, tuple(operands), rename(statement.guard))
@@ -131,14 +131,14 @@ def immediate(token: str, kind: ScalarType) -> int | float | None:
     >>> immediate("0f3F800000", F32), hex(immediate("0f3F800000", U32)), immediate("-1", U32), immediate("012U", U32)
     (1.0, '0x3f800000', 4294967295, 10)
     """
-    if found := _HEX_FLOAT.fullmatch(token):
-        size = 4 if found[1] else 8
-        bits = int(found[1] or found[2], 16)
+    if match := _HEX_FLOAT.fullmatch(token):
+        size = 4 if match[1] else 8
+        bits = int(match[1] or match[2], 16)
         if kind.is_float:
             return float(struct.unpack({4: "<f", 8: "<d"}[size], bits.to_bytes(size, "little"))[0])
         return bits if kind.bytes >= size else None
-    if found := _INTEGER.fullmatch(token):
-        sign, digits = (-1 if found[1] else 1), found[2]
+    if match := _INTEGER.fullmatch(token):
+        sign, digits = (-1 if match[1] else 1), match[2]
         octal = len(digits) > 1 and digits[0] == "0" and digits.isdigit()
         if octal and not set(digits) <= set("01234567"):
             return None
@@ -149,20 +149,20 @@ def immediate(token: str, kind: ScalarType) -> int | float | None:
 
 def _statement(piece: str) -> Statement:
     guard, rest = "", piece
-    if found := _GUARD.match(piece):
-        guard, rest = found.group(1) + found.group(2), found.group(3)
+    if match := _GUARD.match(piece):
+        guard, rest = match.group(1) + match.group(2), match.group(3)
     opcode, *others = rest.split(None, 1)
     return Statement(opcode, _operands(others[0]) if others else (), guard)
 
 
 def _operands(text: str) -> tuple[Operand, ...]:
-    found: list[Operand] = []
+    operands: list[Operand] = []
     for part in re.findall(r"\{[^}]*\}|[^,{}]+", text):
         part = part.strip()
         if part.startswith("{"):
-            found.append(tuple(p.strip() for p in part[1:-1].split(",")))
+            operands.append(tuple(p.strip() for p in part[1:-1].split(",")))
         elif "|" in part:
-            found.append(tuple(p.strip() for p in part.split("|")))
+            operands.append(tuple(p.strip() for p in part.split("|")))
         elif part:
-            found.append(part)
-    return tuple(found)
+            operands.append(part)
+    return tuple(operands)

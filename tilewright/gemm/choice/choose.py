@@ -38,8 +38,10 @@ def best(
         entry.config.check()
         return entry_for_plan([entry, *with_tiles(entry, limits, *sizes_for_sharing(entry))], decomposition, problem)
     if not isinstance(decomposition, str) or decomposition not in DECOMPOSITIONS:
-        known = ", ".join(DECOMPOSITIONS)
-        raise ArgumentError(f"there is no decomposition {decomposition!r}: it is a StreamK, a SplitK or one of {known}")
+        choices = ", ".join(DECOMPOSITIONS)
+        raise ArgumentError(
+            f"there is no decomposition {decomposition!r}: it is a StreamK, a SplitK or one of {choices}"
+        )
     return fastest(entry, decomposition, problem, limits, reduction)
 
 
@@ -126,9 +128,9 @@ class KernelOptions:
             groups = [model.shared_reduction, model.even_shares] if reduction == "shared" else [model.even_shares]
             for these in groups:
                 for index in times[these].argsort(kind="stable").tolist():
-                    found = self.option(self.plan_options[these.start + index], problem)
-                    if found[1] is not None and found[1].cuts_tiles:
-                        return found
+                    option = self.option(self.plan_options[these.start + index], problem)
+                    if option[1] is not None and option[1].cuts_tiles:
+                        return option
         return self.fastest(problem, "data_parallel")
 
     def option(self, chosen: PlanOption, problem: Problem) -> Option:
@@ -161,18 +163,18 @@ def size_to_share(entry: KernelEntry, problem: Problem, limits: Limits) -> Kerne
 
 def entry_for_plan(entries: list[KernelEntry], plan: StreamK, problem: Problem) -> Option:
     """The entry whose tile divides the problem into the plan's numbers of tiles and k tiles."""
-    wanted = (*plan.tiled_shape, plan.iters_per_tile)
+    tiling = (*plan.tiled_shape, plan.iters_per_tile)
     tilings = []
     for entry in entries:
         (m, n, k, batch), (bM, bN, bK) = kernel_extents(entry.config, problem), entry.config.cluster_tile
         tilings.append((-(-m // bM), -(-n // bN), batch, -(-k // bK)))
-        if tilings[-1] == wanted and batch == 1:
+        if tilings[-1] == tiling and batch == 1:
             plan.check()
             need_plan_for_size(entry.config, plan)
             return entry, plan if plan.sk_tiles else None
-    found = " or ".join(dict.fromkeys(map(_tiles, tilings)))
+    shown = " or ".join(dict.fromkeys(map(_tiles, tilings)))
     raise ArgumentError(
-        f"the decomposition is for {_tiles(wanted)}; the problem has {found}, and only a single product can share tiles"
+        f"the decomposition is for {_tiles(tiling)}; the problem has {shown}, and only a single product can share tiles"
     )
 
 

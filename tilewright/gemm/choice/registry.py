@@ -158,8 +158,8 @@ class Kernels(Mapping[str, KernelEntry]):
         self._made: dict[str, KernelEntry] = {}
 
     def __getitem__(self, name: str) -> KernelEntry:
-        found = self._made.get(name)
-        return found or self._made.setdefault(name, self._make[name]())
+        entry = self._made.get(name)
+        return entry or self._made.setdefault(name, self._make[name]())
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._make)
@@ -289,10 +289,10 @@ def candidates(ab_dtype: Any, kernel: str | KernelEntry | None) -> list[KernelEn
     if isinstance(kernel, str) and kernel not in KERNELS:
         raise ArgumentError(f"there is no kernel {kernel!r}; the kernels are {', '.join(KERNELS)}")
     entry = KERNELS[kernel] if isinstance(kernel, str) else kernel
-    found = KERNELS.accepting(ab_dtype) if entry is None else [entry] if entry.accepts(ab_dtype) else []
-    if found:
-        return found
-    known = sorted({dtype.__name__ for dtype in (KERNELS.dtypes.values() if entry is None else [entry.config.a.dtype])})
+    entries = KERNELS.accepting(ab_dtype) if entry is None else [entry] if entry.accepts(ab_dtype) else []
+    if entries:
+        return entries
+    types = sorted({dtype.__name__ for dtype in (KERNELS.dtypes.values() if entry is None else [entry.config.a.dtype])})
     who = f"kernel {entry.name}" if entry else "no kernel"
     takes = f"{who} takes {ab_dtype.__name__} operands"
-    raise ArgumentError(f"{takes}; supported: {', '.join(known)}")
+    raise ArgumentError(f"{takes}; supported: {', '.join(types)}")

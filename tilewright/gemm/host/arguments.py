@@ -65,8 +65,8 @@ class GemmUniversalArguments:
         try:
             mode = GemmUniversalMode(self.mode)
         except ValueError:
-            known = ", ".join(one.value for one in GemmUniversalMode)
-            raise ArgumentError(f"mode must be one of {known}, got {self.mode!r}") from None
+            choices = ", ".join(one.value for one in GemmUniversalMode)
+            raise ArgumentError(f"mode must be one of {choices}, got {self.mode!r}") from None
         object.__setattr__(self, "mode", mode)
         positive("batch_count", self.batch_count)
         if self.avail_sms != -1:
@@ -78,8 +78,8 @@ class GemmUniversalArguments:
                 if value is None and name == "C":
                     continue
                 if not isinstance(value, Sequence) or not value:
-                    found = type(value).__name__
-                    raise ArgumentError(f"{name} must be a list of matrices in mode 'array', got {found}")
+                    type_name = type(value).__name__
+                    raise ArgumentError(f"{name} must be a list of matrices in mode 'array', got {type_name}")
                 lengths.add(len(value))
             if len(lengths) > 1:
                 raise ArgumentError(f"the lists have different lengths: {sorted(lengths)}")

@@ -42,24 +42,24 @@ def note_staged(functions: Iterable[Any], numbers: tuple[int, ...]) -> None:
     which :func:`states_of` gave before."""
     for roots, number in zip([roots for function in functions for roots in _users(function)], numbers, strict=True):
         with _LOCK:
-            known = _STATES.get(tuple(map(id, roots)), [])
-            for i, (other, before, kept) in enumerate(known):
+            states = _STATES.get(tuple(map(id, roots)), [])
+            for i, (other, before, kept) in enumerate(states):
                 if other == number and not before.hold():
-                    known[i] = number, Dependencies((), roots, before), kept
+                    states[i] = number, Dependencies((), roots, before), kept
 
 
 def _state(roots: tuple[Any, ...]) -> tuple[int, Dependencies, tuple[Any, ...]]:
     with _LOCK:
         if len(_STATES) >= MOST_FUNCTIONS:
             _STATES.clear()
-        known = _STATES.setdefault(tuple(map(id, roots)), [])
-        for state in reversed(known):
+        states = _STATES.setdefault(tuple(map(id, roots)), [])
+        for state in reversed(states):
             if state[1].hold():
                 return state
-        if len(known) >= REMEMBERED:
-            known.clear()
-        known.append((next(_NUMBERS), Dependencies((), roots), roots))
-        return known[-1]
+        if len(states) >= REMEMBERED:
+            states.clear()
+        states.append((next(_NUMBERS), Dependencies((), roots), roots))
+        return states[-1]
 
 
 def _users(function: Any) -> Iterator[tuple[Any, ...]]:

@@ -161,7 +161,7 @@ class Plan:
         # Sizes whose clusters share K already, or whose warpgroups take turns at tiles, cannot split K.
         single = tuple(c for c in entry.small if c.cluster_k == 1 and not c.pingpong)
         part = m, n, max(1, -(-k // how.slices)), how.slices
-        given = entry
+        named_entry = entry
         entry, _ = best(replace(entry, small=single), "data_parallel", part, gpu)
         config = with_operands(entry, problem)
         # A slice without a k tile would only wait for its turn and add zeros.
@@ -175,7 +175,7 @@ class Plan:
             raise ArgumentError(f"parallel split-K of {rows} rows: its second kernel takes {ReduceSplitK.MOST_ROWS}")
         if how.mode != "cluster":
             return cls(entry, config, SplitK(slices, how.mode), gpu[0], passed_over)
-        if not given.small and config.cluster != (1, 1):  # the one size that was asked for
+        if not named_entry.small and config.cluster != (1, 1):  # the one size that was asked for
             raise ArgumentError(
                 "the blocks of a cluster share K in split-K of mode 'cluster', and operands in the cluster "
                 f"{config.cluster} of this size: take a cluster of (1, 1)"
@@ -260,8 +260,8 @@ def check_reduction(
     split K."""
     if reduction == "none" and entry.config.cluster_k > 1:
         raise ArgumentError(f"reduction 'none' with clusters that split K (cluster_k = {entry.config.cluster_k})")
-    found = shares is not None and (shares.cuts_tiles or decomposition != "stream_k")
-    if reduction in (None, "none") or found:
+    shared = shares is not None and (shares.cuts_tiles or decomposition != "stream_k")
+    if reduction in (None, "none") or shared:
         return
     numbers = f" with split = {split}, avail_sms = {available}" if (split, available) != (1, -1) else ""
     raise ArgumentError(

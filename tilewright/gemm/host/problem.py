@@ -114,11 +114,11 @@ class Problem:
     def operands(self, transposed: bool, dtype: Any, whole: bool) -> tuple[Operand, Operand, Operand]:
         """How A, B and D (with C) are laid out, seen by a kernel of ``dtype``, by :func:`operand_of`; B as (N, K).
         ``whole`` rows of A and B are whole accesses. Several kernels ask for the same."""
-        known: dict[Any, tuple[Operand, Operand, Operand]] = self.__dict__.setdefault("_operands", {})
+        remembered: dict[Any, tuple[Operand, Operand, Operand]] = self.__dict__.setdefault("_operands", {})
         key = transposed, dtype, whole
-        if key not in known:
-            known[key] = self._transposed_operands(dtype, whole) if transposed else self._operands_of(dtype, whole)
-        return known[key]
+        if key not in remembered:
+            remembered[key] = self._transposed_operands(dtype, whole) if transposed else self._operands_of(dtype, whole)
+        return remembered[key]
 
     def _operands_of(self, dtype: Any, whole: bool) -> tuple[Operand, Operand, Operand]:
         A, B = self.every(0), (self.B_as_rows, *(matrix.transposed() for matrix in self.every(1)[1:]))

@@ -40,19 +40,19 @@ def checked(decomposition: Any, reduction: str | None, split: int, available: in
 
 def check_named(decomposition: Any, reduction: str) -> None:
     """ArgumentError where a reduction has nothing to add up, or contradicts another argument."""
-    asked = f"reduction {reduction!r} says how blocks that share a tile add up, and "
+    request = f"reduction {reduction!r} says how blocks that share a tile add up, and "
     if isinstance(decomposition, str) and decomposition in WHOLE:
-        raise ArgumentError(f"{asked}with {decomposition!r} {WHOLE[decomposition]}: leave it out; {TAKERS}")
+        raise ArgumentError(f"{request}with {decomposition!r} {WHOLE[decomposition]}: leave it out; {TAKERS}")
     if isinstance(decomposition, SplitK):
         rule = OWN_RULES[decomposition.mode]
         raise ArgumentError(
-            f"{asked}split-K of mode {decomposition.mode!r} has a rule of its own ({rule}): leave it out; {TAKERS}"
+            f"{request}split-K of mode {decomposition.mode!r} has a rule of its own ({rule}): leave it out; {TAKERS}"
         )
     if isinstance(decomposition, StreamK) and not decomposition.sk_tiles:
-        raise ArgumentError(f"{asked}the blocks of this plan share no tile: leave it out; {TAKERS}")
+        raise ArgumentError(f"{request}the blocks of this plan share no tile: leave it out; {TAKERS}")
     if isinstance(decomposition, StreamKScheduleSm90):
         if not shares_tiles(decomposition):
-            raise ArgumentError(f"{asked}the blocks of this schedule share no tile: leave it out; {TAKERS}")
+            raise ArgumentError(f"{request}the blocks of this schedule share no tile: leave it out; {TAKERS}")
         if reduction == "mixed" and decomposition.reduction_mode == "Nondeterministic":
             raise ArgumentError("reduction 'mixed' with a schedule whose reduction_mode is Nondeterministic")
 
@@ -73,13 +73,13 @@ def check_available(decomposition: Any, reduction: str | None, available: int, b
     """ArgumentError where no plan is made that ``avail_sms`` could balance."""
     if available == -1:
         return
-    asked = f"avail_sms = {available} says over how many multiprocessors Stream-K balances, and "
+    request = f"avail_sms = {available} says over how many multiprocessors Stream-K balances, and "
     if decomposition not in ("auto", "stream_k"):
-        raise ArgumentError(f"{asked}{decomposition!r} does not: leave it out, or take decomposition 'stream_k'")
+        raise ArgumentError(f"{request}{decomposition!r} does not: leave it out, or take decomposition 'stream_k'")
     if reduction == "none":
-        raise ArgumentError(f"{asked}reduction 'none' shares no tiles: leave one of them out")
+        raise ArgumentError(f"{request}reduction 'none' shares no tiles: leave one of them out")
     if batch != 1:
-        raise ArgumentError(f"{asked}it does so for single products, not for a batch of {batch}: leave it out")
+        raise ArgumentError(f"{request}it does so for single products, not for a batch of {batch}: leave it out")
 
 
 def shares_tiles(schedule: StreamKScheduleSm90) -> bool:

@@ -82,8 +82,8 @@ class GemmUniversal:
         try:
             self._plan(arguments)
         except TilewrightError as error:
-            found = self._misaligned(arguments)
-            return found[0] if found else Status("kErrorInvalidProblem", str(error))
+            misaligned = self._misaligned(arguments)
+            return misaligned[0] if misaligned else Status("kErrorInvalidProblem", str(error))
         return SUCCESS
 
     def workspace_size(self, arguments: GemmUniversalArguments) -> int:
@@ -244,12 +244,12 @@ class GemmUniversal:
             (entry,) = candidates(problem.A.dtype, self.kernel)
         except (TilewrightError, ValueError):
             return []
-        found = []
+        problems = []
         for name, needed, has in alignment_of(entry, problem):
             if has < needed:
                 text = f"operand {name} needs accesses of {needed} elements; its strides and base allow {has}"
-                found.append(Status("kErrorMisalignedOperand", text, name, needed, has))
-        return found
+                problems.append(Status("kErrorMisalignedOperand", text, name, needed, has))
+        return problems
 
 
 class PreparedProblem:

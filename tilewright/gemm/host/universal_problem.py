@@ -52,14 +52,14 @@ def product_by_index(arguments: GemmUniversalArguments) -> Problem:
     if any(matrix.shape[2] != 1 for matrix in (A, B, D)):
         raise ArgumentError("indices are for single products, not for stacks of matrices")
     rows, columns, results = A.shape[0], B.shape[1], D.shape[0]
-    found = {
+    matrices = {
         "gather_A": ("gather_A_indices", rows, False),
         "gather_B": ("gather_B_indices", columns, False),
         "scatter_D": ("scatter_D_indices", results, True),
     }
     vectors: dict[str, Any] = {
         key: indices_of(name, arguments.indices[name], extent, D.device, unique)
-        for key, (name, extent, unique) in found.items()
+        for key, (name, extent, unique) in matrices.items()
         if name in arguments.indices
     }
     indirect = IndirectOperands(**vectors)
@@ -74,7 +74,7 @@ def product_by_index(arguments: GemmUniversalArguments) -> Problem:
         raise ArgumentError(f"{what} must be {shape_text((m, n, 1))}, got {shape_text(written)}")
     check_output(A, B, C, D, (results, D.shape[1], 1))
     problem = Problem(A, B, C if C is not None else D, D, C is not None, indirect)
-    for key, (name, _, _) in found.items():
+    for key, (name, _, _) in matrices.items():
         if key in vectors:
             check_vector(name, vectors[key], problem)
     return problem

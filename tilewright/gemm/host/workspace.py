@@ -119,9 +119,9 @@ def check_stream(stream: Any, device: str) -> None:
     where = getattr(stream, "device", None)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(where, torch.device):
-        found = f"cuda:{where.index or 0}" if where.type == "cuda" else where.type
-        if found != device:
-            raise ArgumentError(f"the stream is of {found}, the operands are on {device}")
+        owner = f"cuda:{where.index or 0}" if where.type == "cuda" else where.type
+        if owner != device:
+            raise ArgumentError(f"the stream is of {owner}, the operands are on {device}")
 
 
 def _compact(shape: tuple[int, ...]) -> tuple[int, ...]:

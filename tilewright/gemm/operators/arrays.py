@@ -84,16 +84,16 @@ def operands(a: Any, b: Any) -> Operands:
     A vector counts as a row of ``a`` or a column of ``b``, which the result does not have; leading dimensions are
     broadcast. With a single matrix ``b`` the rows of all matrices of ``a`` become one matrix.
     """
-    found = {name: len(x.shape) for name, x in (("a", a), ("b", b))}
-    for name, rank in found.items():
+    ranks = {name: len(x.shape) for name, x in (("a", a), ("b", b))}
+    for name, rank in ranks.items():
         if rank == 0:
             raise ArgumentError(f"{name} is a number: matmul takes vectors, matrices and stacks of them")
-    if found == {"a": 2, "b": 2}:
+    if ranks == {"a": 2, "b": 2}:
         check_inner(a, b, a.shape[1], b.shape[0])
         shape = (int(a.shape[0]), int(b.shape[1]))
         return Operands(a, b, shape, shape)
-    matrix_a = a[None, :] if found["a"] == 1 else a
-    matrix_b = b[:, None] if found["b"] == 1 else b
+    matrix_a = a[None, :] if ranks["a"] == 1 else a
+    matrix_b = b[:, None] if ranks["b"] == 1 else b
     (*batch_a, m, k), (*batch_b, k_b, n) = map(tuple, (matrix_a.shape, matrix_b.shape))
     check_inner(a, b, k, k_b)
     try:
@@ -102,8 +102,8 @@ def operands(a: Any, b: Any) -> Operands:
         raise ArgumentError(
             f"the leading dimensions of a and b, {tuple(batch_a)} and {tuple(batch_b)}, cannot be broadcast"
         ) from None
-    rows = () if found["a"] == 1 else (m,)
-    shape = (*batch, *rows, *(() if found["b"] == 1 else (n,)))
+    rows = () if ranks["a"] == 1 else (m,)
+    shape = (*batch, *rows, *(() if ranks["b"] == 1 else (n,)))
     if not batch_b:
         tall = prod(batch) * m
         return Operands(matrix_a.reshape((tall, k)), matrix_b, shape, (tall, n))
@@ -185,17 +185,17 @@ class Unseen:
         self.array, self.shape, self.dtype = array, tuple(array.shape), array.dtype
         interface = getattr(array, "__cuda_array_interface__", None)
         name = "__array_interface__" if interface is None else "__cuda_array_interface__"
-        known = np.asarray(array).__array_interface__ if interface is None else interface
-        setattr(self, name, {**known, "data": (known["data"][0], False)})
+        described = np.asarray(array).__array_interface__ if interface is None else interface
+        setattr(self, name, {**described, "data": (described["data"][0], False)})
         self.device = getattr(array, "device", None)
 
 
-def check_given_result(D: Matrix, shape: tuple[int, ...], asked: Any) -> None:
-    """ArgumentError for an ``out`` of another shape than the result's, or of another type than is ``asked`` for."""
+def check_given_result(D: Matrix, shape: tuple[int, ...], out_dtype: Any) -> None:
+    """ArgumentError for an ``out`` of another shape than the result's, or of another type than ``out_dtype``."""
     if tuple(D.source.shape) != shape:
         raise ArgumentError(f"out must have the shape of the result, {shape}, not {tuple(D.source.shape)}")
-    if asked is not None and D.dtype is not asked:
-        raise ArgumentError(f"out is {D.dtype}, and out_dtype {asked}: give one of them")
+    if out_dtype is not None and D.dtype is not out_dtype:
+        raise ArgumentError(f"out is {D.dtype}, and out_dtype {out_dtype}: give one of them")
 
 
 def contiguous_bias(bias: Any, problem: Problem) -> Any:

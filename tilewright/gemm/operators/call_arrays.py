@@ -36,4 +36,4 @@ class CallArrays(NamedTuple):
 
 def same_addresses(*pairs: tuple[Any, Any]) -> bool:
     """Whether each second tensor begins where the first does."""
-    return all(given.data_ptr() == taken.data_ptr() for given, taken in pairs)
+    return all(passed.data_ptr() == taken.data_ptr() for passed, taken in pairs)

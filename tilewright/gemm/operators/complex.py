@@ -102,8 +102,8 @@ def complex_matmul(
     if math not in MATH:
         raise ArgumentError(f"math is one of {', '.join(MATH)}, not {math!r}")
     form = Planar if isinstance(a, tuple) else Interleaved
-    given = {name: x for name, x in {"a": a, "b": b, "out": out, "c": c}.items() if x is not None}
-    check(given, form is Planar)
+    arrays = {name: x for name, x in {"a": a, "b": b, "out": out, "c": c}.items() if x is not None}
+    check(arrays, form is Planar)
     if c is None and beta:
         raise ArgumentError(f"beta = {beta} without c: give c")
     if precision not in PRECISIONS:
@@ -112,7 +112,7 @@ def complex_matmul(
     factors = Factors(complex(alpha), complex(beta), *turned.values())
     torch = sys.modules.get("torch")
     if form is Interleaved and torch is not None and isinstance(a, torch.Tensor):
-        if any_recorded(torch, *given.values()):
+        if any_recorded(torch, *arrays.values()):
             names = (ComplexTransform(x).value for x in (transform_a, transform_b))
             return recorded_form("torch_complex").recorded(a, b, out, c, alpha, beta, *names, math, precision)
     run = by_four if math == MATH[0] else by_three
@@ -133,24 +133,24 @@ class Factors:
     sign_b: int
 
 
-def transform_of(name: str, given: ComplexTransform | str) -> int:
+def transform_of(name: str, transform: ComplexTransform | str) -> int:
     """The sign of the imaginary part."""
     try:
-        return -1 if ComplexTransform(given) is ComplexTransform.kConjugate else 1
+        return -1 if ComplexTransform(transform) is ComplexTransform.kConjugate else 1
     except ValueError:
-        known = " or ".join(repr(one.value) for one in ComplexTransform)
-        raise ArgumentError(f"{name} is a ComplexTransform, {known}, not {given!r}") from None
+        choices = " or ".join(repr(one.value) for one in ComplexTransform)
+        raise ArgumentError(f"{name} is a ComplexTransform, {choices}, not {transform!r}") from None
 
 
 def part(x: Any) -> Any:
     return x[0] if isinstance(x, tuple) else x
 
 
-def check(given: dict[str, Any], planar: bool) -> tuple[int, ...]:
+def check(arrays: dict[str, Any], planar: bool) -> tuple[int, ...]:
     """The shape of the result. ArgumentError for operands of different frameworks, forms, types or shapes, and for
     vectors."""
     kinds = {}
-    for name, x in given.items():
+    for name, x in arrays.items():
         if isinstance(x, tuple) != planar or (planar and len(x) != 2):
             raise ArgumentError(
                 f"a is {'a PlanarComplex' if planar else 'an array'}, and {name} is not: give all operands as complex "
@@ -161,8 +161,10 @@ def check(given: dict[str, Any], planar: bool) -> tuple[int, ...]:
             if len(one.shape) < 2:
                 raise ArgumentError(f"{name} has the shape {tuple(one.shape)}: complex_matmul multiplies matrices")
             if kinds[name] != kinds["a"]:
-                (library, dtype), (first, wanted) = kinds[name], kinds["a"]
-                raise ArgumentError(f"a is {wanted} of {first}, and {name} {dtype} of {library}: give all of one type")
+                (library, dtype), (first, first_dtype) = kinds[name], kinds["a"]
+                raise ArgumentError(
+                    f"a is {first_dtype} of {first}, and {name} {dtype} of {library}: give all of one type"
+                )
         if planar and tuple(x[0].shape) != tuple(x[1].shape):
             raise ArgumentError(f"the parts of {name} have the shapes {tuple(x[0].shape)} and {tuple(x[1].shape)}")
     library, dtype = kinds["a"]
@@ -170,9 +172,9 @@ def check(given: dict[str, Any], planar: bool) -> tuple[int, ...]:
         raise ArgumentError(f"parts of complex matrices are of {', '.join(PLAIN)}, not {dtype}")
     if not planar and not dtype.startswith("complex"):
         raise ArgumentError(f"a is {dtype}, not complex: call matmul, or give PlanarComplex(real, imag)")
-    if library == "jax" and "out" in given:
+    if library == "jax" and "out" in arrays:
         raise ArgumentError("JAX arrays are immutable: call complex_matmul without out, and use its result")
-    return result_shape({name: tuple(part(x).shape) for name, x in given.items()})
+    return result_shape({name: tuple(part(x).shape) for name, x in arrays.items()})
 
 
 def result_shape(shapes: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
@@ -181,13 +183,13 @@ def result_shape(shapes: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
     if a[-1] != b[-2]:
         raise ArgumentError(f"a of shape {a} has {a[-1]} columns, and b of shape {b} has {b[-2]} rows: they must agree")
     try:
-        wanted = (*np.broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-1])
+        shape = (*np.broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-1])
     except ValueError:
         raise ArgumentError(f"the leading dimensions of a {a} and b {b} cannot be broadcast") from None
     for name in ("out", "c"):
-        if shapes.get(name, wanted) != wanted:
-            raise ArgumentError(f"{name} must have the shape of the result, {wanted}, not {shapes[name]}")
-    return wanted
+        if shapes.get(name, shape) != shape:
+            raise ArgumentError(f"{name} must have the shape of the result, {shape}, not {shapes[name]}")
+    return shape
 
 
 @dataclass(frozen=True)
@@ -202,8 +204,8 @@ class Interleaved:
         """Where PyTorch casts no operands: as of its own complex products."""
         if self.library != "torch":
             return contextlib.nullcontext()
-        found: Any = self.functions.autocast(part(a).device.type, enabled=False)
-        return found
+        context: Any = self.functions.autocast(part(a).device.type, enabled=False)
+        return context
 
     def parts(self, x: Any) -> tuple[Any, Any]:
         """Real and imaginary parts."""
@@ -213,8 +215,8 @@ class Interleaved:
 
     def rows(self, x: Any) -> Any:
         """(..., M, 2 K) of real numbers; a view where ``x`` allows it."""
-        found = self.view(x)
-        return joined(self, self.parts(x), -1) if found is None else found
+        view = self.view(x)
+        return joined(self, self.parts(x), -1) if view is None else view
 
     def view(self, x: Any) -> Any:
         """The real numbers of ``x``, a row with its parts in turns, in the same memory; None where it has none."""
@@ -326,18 +328,18 @@ def by_four(form: Interleaved, a: Any, b: Any, out: Any, c: Any, factors: Factor
     if beta:
         source = form.rows(scaled(form, c, beta) if beta.imag else c)
         beta = complex(1.0) if beta.imag else beta
-    given = form.view(out) if out is not None else None
+    target = form.view(out) if out is not None else None
     rows = matmul(
         form.rows(a),
         right,
-        given,
+        target,
         source,
         alpha=alpha.real,
         beta=beta.real if source is not None else 0.0,
         out_dtype=form.dtype(a),
         precision=precision,
     )
-    if given is not None:
+    if target is not None:
         return out
     result = form.whole(rows)
     return result if out is None else form.into(out, result)

@@ -127,7 +127,7 @@ def value_key(value: Any, torch_key: Callable[..., Any]) -> Any:
 
 def seen_as_matrices(functions: tuple[Any, ...]) -> list[Any]:
     """The arrays as kernels take them: the rows of stacks as those of one matrix, as the product has them."""
-    found = []
+    matrices = []
     whole = {id(x) for part in functions if getattr(part, "keeps_modes", False) for x in arrays_of((part,))}
     for x in arrays_of(functions):
         view = view_of(x, (prod(x.shape[:-1]), x.shape[-1])) if len(x.shape) > 2 and id(x) not in whole else x
@@ -135,14 +135,14 @@ def seen_as_matrices(functions: tuple[Any, ...]) -> list[Any]:
             raise ArgumentError(
                 f"epilogue: an array of shape {tuple(x.shape)} is laid out so that its rows are not those of a matrix"
             )
-        found.append(view)
-    return found
+        matrices.append(view)
+    return matrices
 
 
 def lowered(functions: tuple[Any, ...], arrays: Sequence[Any], acc_dtype: Any, result: Any) -> list[Any]:
     """The functions with the ``arrays`` of :func:`seen_as_matrices` as tensors, for sums of ``acc_dtype`` that become
     numbers of ``result``."""
-    left = iter(arrays)
+    remaining = iter(arrays)
     made = []
     for part in functions:
         if isinstance(part, (Activation, ActivationGradient, Gated)):
@@ -150,7 +150,7 @@ def lowered(functions: tuple[Any, ...], arrays: Sequence[Any], acc_dtype: Any, r
         if isinstance(part, (Activation, Gated)):
             part = replace(part, quick=activation_of(part.name, acc_dtype, result).quick)
         names = [field.name for field in fields(part) if is_array(getattr(part, field.name))]
-        made.append(replace(part, **{name: tensor_of(next(left)) for name in names}))
+        made.append(replace(part, **{name: tensor_of(next(remaining)) for name in names}))
     return made
 
 
@@ -160,10 +160,10 @@ def tensor_of(array: Any) -> Any:
     tensor = from_dlpack(array)
     if prod(array.shape) == 1:
         return tensor
-    found = array_of(array)
-    vector = VECTOR // found.dtype.bytes
-    if len(found.shape) == 2 and found.stride == (found.shape[1], 1) and not found.shape[1] % vector:
-        if found.address % VECTOR == 0 and found.shape[0] > 1:
+    described = array_of(array)
+    vector = VECTOR // described.dtype.bytes
+    if len(described.shape) == 2 and described.stride == (described.shape[1], 1) and not described.shape[1] % vector:
+        if described.address % VECTOR == 0 and described.shape[0] > 1:
             aligned = from_dlpack(array, assumed_align=VECTOR)
             return aligned.mark_compact_shape_dynamic(0).mark_compact_shape_dynamic(1, divisibility=vector)
     return dynamic(tensor)

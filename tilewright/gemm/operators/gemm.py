@@ -161,15 +161,15 @@ class GemmCall:
 
     def key(self) -> Any:
         """The key of a product of PyTorch tensors that may be repeated where they are; None for any other."""
-        given = self.a, self.b, self.c, self.out
+        arrays = self.a, self.b, self.c, self.out
         if self.epilogue is not None or not (is_torch(self.a) and is_torch(self.b)):
             return None
-        if any(x is not None and not is_torch(x) for x in given) or any_recorded(sys.modules["torch"], *given):
+        if any(x is not None and not is_torch(x) for x in arrays) or any_recorded(sys.modules["torch"], *arrays):
             return None
         if self.machine not in ("auto", "cpu" if self.a.is_cpu else "gpu"):  # copies are there and back
             return None
         try:
-            key = torch_key(*given), self.options, simulated_gpu() if self.a.is_cpu else None
+            key = torch_key(*arrays), self.options, simulated_gpu() if self.a.is_cpu else None
             hash(key)
         except (RuntimeError, TypeError):  # no strides, no hash: whatever it is, it is an error or a StreamK
             return None
@@ -220,18 +220,20 @@ def repeated(product: GemmCall, key: Any, progress: Callable[[float], None] | No
 
     tensors = product.a, product.b, product.c, product.out
     call = partial(repeated_call, "gemm", tensors, product.out, product.options, run)
-    known = REPORTS.get(key)
-    if known is None:
+    kept_report = REPORTS.get(key)
+    if kept_report is None:
         call()
     else:
-        with machine_of("cpu" if known.machine == "cpu" else "cuda").profile(progress, known.work) as profile:
+        with machine_of("cpu" if kept_report.machine == "cpu" else "cuda").profile(
+            progress, kept_report.work
+        ) as profile:
             result = call()
-    if known is None or made:  # it was planned: this is the first call, or it was not kept
+    if kept_report is None or made:  # it was planned: this is the first call, or it was not kept
         if len(REPORTS) >= REMEMBERED:
             REPORTS.clear()
         REPORTS[key] = replace(made[0], d=None)
         return made[0]
-    report = replace(known, d=result)
+    report = replace(kept_report, d=result)
     report.take(profile)
     return report
 

@@ -59,12 +59,12 @@ def gradient_products(a: Tensor, b: Tensor, wants_a: bool, wants_b: bool) -> lis
     transposed = b.stride(0) == 1  # a weight (N, K), given as weight.mT
     if not (b.is_contiguous() or b.mT.is_contiguous()):
         return []
-    found: list[Extents] = []
+    products: list[Extents] = []
     if wants_a:
-        found.append(((rows, k, n), "k", "n" if transposed else "k"))
+        products.append(((rows, k, n), "k", "n" if transposed else "k"))
     if wants_b:
-        found.append(((n, k, rows) if transposed else (k, n, rows), "m", "n"))
-    return found
+        products.append(((n, k, rows) if transposed else (k, n, rows), "m", "n"))
+    return products
 
 
 def compile_product(
@@ -78,8 +78,8 @@ def compile_product(
         return Plan.of(problem, candidates(problem.A.dtype, None), "auto", "gpu", may_pack=MAY_PACK[True])
 
     with contextlib.suppress(TilewrightError):  # which the product itself will raise
-        found = plan_for_rows(product.problem, plan)
-        if found.packing is None:
+        chosen = plan_for_rows(product.problem, plan)
+        if chosen.packing is None:
             arch = import_module("tilewright.cuda.machine").default_architecture()
-            return compile_elsewhere(Job(product, found, arch))
+            return compile_elsewhere(Job(product, chosen, arch))
     return None

@@ -60,12 +60,12 @@ class DeviceBuffer:
         }
 
     def reshape(self, *shape: Any) -> DeviceBuffer:
-        wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else shape
-        known = -prod(wanted)
-        wanted = tuple(prod(self.shape) // known if n == -1 else int(n) for n in wanted)
-        if self.strides != row_major_strides(self.shape, self.dtype) or prod(wanted) != prod(self.shape):
-            raise ArgumentError(f"a buffer of shape {self.shape} and strides {self.strides} has no view {wanted}")
-        return DeviceBuffer(self.address, wanted, self.dtype, owner=self.owner)
+        extents = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else shape
+        stated = -prod(extents)
+        extents = tuple(prod(self.shape) // stated if n == -1 else int(n) for n in extents)
+        if self.strides != row_major_strides(self.shape, self.dtype) or prod(extents) != prod(self.shape):
+            raise ArgumentError(f"a buffer of shape {self.shape} and strides {self.strides} has no view {extents}")
+        return DeviceBuffer(self.address, extents, self.dtype, owner=self.owner)
 
     def transpose(self, *order: int) -> DeviceBuffer:
         order = order or tuple(reversed(range(len(self.shape))))
@@ -114,12 +114,12 @@ def array_over(buffer: ffi.Buffer, on_gpu: bool) -> Any:
     return np.ndarray(buffer.shape, dtype, memory)
 
 
-def called(execute: Callable[..., None], options: Any, given: dict[str, Any], shape: Any, dtype: Any) -> Any:
+def called(execute: Callable[..., None], options: Any, operands: dict[str, Any], shape: Any, dtype: Any) -> Any:
     """The result, of this shape and dtype, of ``execute(options, arrays, stream)``, which XLA calls: ``arrays`` are
-    those of ``given`` that are not None, by name, and ``out``; ``stream`` is XLA's, None in the simulator. Calls of
+    those of ``operands`` that are not None, by name, and ``out``; ``stream`` is XLA's, None in the simulator. Calls of
     equal ``options`` are one for XLA."""
     ffi.register()
-    names = tuple(name for name, x in given.items() if x is not None)
+    names = tuple(name for name, x in operands.items() if x is not None)
 
     def run(inputs: Any, outputs: Any, stream: int | None) -> None:
         arrays = [array_over(x, stream is not None) for x in (*inputs, *outputs)]
@@ -130,7 +130,7 @@ def called(execute: Callable[..., None], options: Any, given: dict[str, Any], sh
     ffi.CALLS[key] = run
     result = jax.ShapeDtypeStruct(shape, dtype.dtype)
     return jax.ffi.ffi_call(ffi.TARGET, result, vmap_method="sequential")(
-        *(given[name] for name in names), call=np.int64(key)
+        *(operands[name] for name in names), call=np.int64(key)
     )
 
 
@@ -187,8 +187,8 @@ def backward(operation: Operation, options: Any, kept: Any, grad: Any) -> tuple[
     if sums is not None:
         (grad,) = jax.vjp(JAX_ACTIVATIONS[options.activation], sums)[1](grad)
     assert operation.gradients is not None
-    found = operation.gradients(options, given, grad)
-    return ({name: found.get(name) for name in given},)
+    by_name = operation.gradients(options, given, grad)
+    return ({name: by_name.get(name) for name in given},)
 
 
 differentiable.defvjp(forward, backward)

@@ -95,15 +95,15 @@ def gradients(options: CallOptions, arrays: Arrays, grad: Any) -> Arrays:
     """Two products, and the part of the result's gradient that belongs to ``c`` and the bias."""
     a, b = arrays["a"], arrays["b"]
     scaled = grad.astype(a.dtype)
-    found = {
+    by_name = {
         "a": matmul(scaled, transposed(b), alpha=options.alpha, out_dtype=a.dtype),
         "b": matmul(transposed(a), scaled, alpha=options.alpha, out_dtype=b.dtype),
     }
     if "c" in arrays:
-        found["c"] = (grad * options.beta).astype(arrays["c"].dtype)
+        by_name["c"] = (grad * options.beta).astype(arrays["c"].dtype)
     if "bias" in arrays:
-        found["bias"] = grad.sum(tuple(range(grad.ndim - 1))).astype(arrays["bias"].dtype)
-    return found
+        by_name["bias"] = grad.sum(tuple(range(grad.ndim - 1))).astype(arrays["bias"].dtype)
+    return by_name
 
 
 PRODUCT = Operation(result, execute, gradients)

@@ -127,14 +127,14 @@ class Launches:
         a launch at addresses that are not kept. Empty where a launch depends on addresses in another way."""
         further = [at + (number + 1) * DISTANCE for number, at in enumerate(addresses)]
         distances = {(number + 1) * DISTANCE: number for number in range(len(addresses))}
-        found: list[Any] = []
+        copies: list[Any] = []
         for step in binding:
             values, moved = step.at(addresses)[2:], step.at(further)[2:]
             launches = step.code.moving(self.device, values, moved, stream, addresses, distances)
             if not launches:
                 return []
-            found += launches
-        return found
+            copies += launches
+        return copies
 
 
 class RecordedLaunches(Launches):

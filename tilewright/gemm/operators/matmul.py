@@ -224,31 +224,31 @@ class Request:
 
     def run(self, key: Any = None) -> Any:
         """Check, choose, compile and launch; with a ``key`` the launch is remembered where it can be repeated."""
-        given = self.read()
-        matrices, problem, result = given.operands, given.problem, given.result
+        arrays = self.read()
+        matrices, problem, result = arrays.operands, arrays.problem, arrays.result
         if problem.is_empty:
             return result.reshape(matrices.shape)
         until: Until = None
-        plan = self.plan(problem, given.entries)
+        plan = self.plan(problem, arrays.entries)
         if key is not None:
-            passing = self.passing(key, plan, given)
-            plan, until = self.meanwhile(passing[0], given) or passing
+            passing = self.passing(key, plan, arrays)
+            plan, until = self.meanwhile(passing[0], arrays) or passing
         if problem.machine == "cpu":
             warn_if_slow(plan.entry.name, plan.config, problem.shape)
         if isinstance(plan.shares, SplitK) and plan.shares.mode == "parallel":  # two kernels
-            Handle.of(plan, problem, given.function, machine_of(problem.D.device))()
+            Handle.of(plan, problem, arrays.function, machine_of(problem.D.device))()
             key = None
         else:
-            prepared = Prepared(problem, plan, given.function)
+            prepared = Prepared(problem, plan, arrays.function)
             addresses = [matrix.array.address for matrix in problem.matrices]
-            addresses += [array_of(x).address for x in (*(x.source for x in problem.parts), *given.vectors)]
+            addresses += [array_of(x).address for x in (*(x.source for x in problem.parts), *arrays.vectors)]
             prepared_launch(prepared, tuple(addresses))
-        if given.copied:
-            result[...] = given.D.reshape(matrices.shape)
-        elif key is not None and given.may_be_repeated(self):
-            remembered = RepeatedProduct.of(prepared, matrices.shape, result.dtype, given.vectors, until)
+        if arrays.copied:
+            result[...] = arrays.D.reshape(matrices.shape)
+        elif key is not None and arrays.may_be_repeated(self):
+            remembered = RepeatedProduct.of(prepared, matrices.shape, result.dtype, arrays.vectors, until)
             prepared.release()
-            self.remember(key, remembered, given.entries)
+            self.remember(key, remembered, arrays.entries)
         if framework(self.a) == "jax" and problem.machine != "cpu":
             target: Any = machine_of("cuda")
             target.synchronize(int(problem.D.device.partition(":")[2]))  # JAX does not know the stream
@@ -333,8 +333,8 @@ class Request:
             return None, False
         if tuple(x.shape) != matrices.shape:
             raise ArgumentError(f"{name} must have the shape of the result, {matrices.shape}, not {tuple(x.shape)}")
-        asked = None if self.out_dtype is None else numeric_class(self.out_dtype)
-        if name == "out" and asked is not None and array_of(x).dtype is not asked:
+        dtype = None if self.out_dtype is None else numeric_class(self.out_dtype)
+        if name == "out" and dtype is not None and array_of(x).dtype is not dtype:
             raise ArgumentError(f"out is {array_of(x).dtype}, and out_dtype {self.out_dtype}: give one of them")
         view = view_of(x, matrices.stack)
         if view is not None:
@@ -369,11 +369,11 @@ class Request:
     def plan(self, problem: Problem, entries: list[KernelEntry]) -> Plan:
         """As tuning found it, if nothing was asked for; else by the model."""
         if self.kernel is None and self.decomposition == "auto" and not self.functions:
-            found = store.find(problem)
-            if found is not None and found.kernel in [entry.name for entry in entries]:
+            stored = store.find(problem)
+            if stored is not None and stored.kernel in [entry.name for entry in entries]:
                 # What the file says may be a size of another version of the library.
                 with contextlib.suppress(TilewrightError):
-                    plan = found.plan(problem, problem.machine, self.may_pack)
+                    plan = stored.plan(problem, problem.machine, self.may_pack)
                     planned_alone()
                     return plan
         planner = self.planner(entries, self.may_pack)
@@ -382,26 +382,26 @@ class Request:
         planned_alone()
         return planner(problem)
 
-    def passing(self, key: Any, plan: Plan, given: CallArrays) -> tuple[Plan, Until]:
+    def passing(self, key: Any, plan: Plan, arrays: CallArrays) -> tuple[Plan, Until]:
         """The plan, or one by a kernel for many numbers of rows, until this one has been launched often."""
-        problem, kept = given.problem, kept_by_rows(key, self.a, self.b, self.out, self.c, self.bias)
+        problem, kept = arrays.problem, kept_by_rows(key, self.a, self.b, self.out, self.c, self.bias)
         if kept is None or self.decomposition != "auto" or is_captured() or kept.is_tuned(problem.shape[0]):
             return plan, None
         before, rows = REPEATED_PRODUCTS.get(key), problem.shape[0]
         often = before is not None and isinstance(before.until, Repetitions)
-        entries = for_functions(given.entries, self.applied, problem)
-        found = by_few_kernels(plan, entries, problem, given.function) if kept.may_pass(rows, often) else None
-        if found is None and not often:
+        entries = for_functions(arrays.entries, self.applied, problem)
+        substitute = by_few_kernels(plan, entries, problem, arrays.function) if kept.may_pass(rows, often) else None
+        if substitute is None and not often:
             return plan, None
-        kept.take(rows, found or plan, found is not None)
-        return (plan, None) if found is None else (found, Repetitions())
+        kept.take(rows, substitute or plan, substitute is not None)
+        return (plan, None) if substitute is None else (substitute, Repetitions())
 
-    def meanwhile(self, plan: Plan, given: CallArrays) -> tuple[Plan, Until] | None:
+    def meanwhile(self, plan: Plan, arrays: CallArrays) -> tuple[Plan, Until] | None:
         """A plan by a kernel that is here, until the future that comes with it is done."""
         if self.decomposition != "auto" or self.functions or is_captured():
             return None
-        product = product_of(given.problem, self.bias, self.activation)
-        return None if product is None else in_place_of(plan, given.entries, given.problem, given.function, product)
+        product = product_of(arrays.problem, self.bias, self.activation)
+        return None if product is None else in_place_of(plan, arrays.entries, arrays.problem, arrays.function, product)
 
     @property
     def may_pack(self) -> str:
@@ -436,8 +436,8 @@ REPEATED_PRODUCTS: dict[Any, RepeatedProduct] = {}
 _ROWS: dict[Any, LaunchesByRows] = {}
 
 
-def product_key(a: Any, b: Any, out: Any, c: Any, bias: Any, asked: Any) -> Any:
-    """The key of a product of PyTorch tensors, of which ``asked`` are the options."""
+def product_key(a: Any, b: Any, out: Any, c: Any, bias: Any, options: Any) -> Any:
+    """The key of a product of PyTorch tensors, of which ``options`` are the options."""
     tensors = (  # what torch_key gives, in three quarters of the time
         geometry(a),
         geometry(b),
@@ -445,12 +445,12 @@ def product_key(a: Any, b: Any, out: Any, c: Any, bias: Any, asked: Any) -> Any:
         None if c is None else geometry(c),
         None if bias is None else geometry(bias),
     )
-    return tensors, asked, simulated_gpu() if a.is_cpu else None
+    return tensors, options, simulated_gpu() if a.is_cpu else None
 
 
-def remembered_product(a: Any, b: Any, asked: Any) -> RepeatedProduct | None:
+def remembered_product(a: Any, b: Any, options: Any) -> RepeatedProduct | None:
     """What is kept of a product of these two tensors."""
-    return REPEATED_PRODUCTS.get(product_key(a, b, None, None, None, asked))
+    return REPEATED_PRODUCTS.get(product_key(a, b, None, None, None, options))
 
 
 def remember(key: Any, repeated: RepeatedProduct) -> None:

@@ -50,9 +50,9 @@ def in_place_of(
     job = Job(product, plan, import_module("tilewright.cuda.machine").default_architecture())
     if job.kinds() != [kind]:  # operands or a function that another process would not have
         return None
-    found = substitute(plan, entries, problem, function)
-    future = None if found is None else handle.ELSEWHERE.get(kind) or compile_elsewhere(job)
-    return None if found is None or future is None or future.done() else (found, future)
+    other_plan = substitute(plan, entries, problem, function)
+    future = None if other_plan is None else handle.ELSEWHERE.get(kind) or compile_elsewhere(job)
+    return None if other_plan is None or future is None or future.done() else (other_plan, future)
 
 
 def substitute(plan: Plan, entries: list[KernelEntry], problem: Problem, function: Any) -> Plan | None:
@@ -68,24 +68,24 @@ def substitute(plan: Plan, entries: list[KernelEntry], problem: Problem, functio
         other = options.entries[id(options.plan_options[first + index].config)]
         config = with_operands(other, problem)
         if config in here:
-            found = replace(plan, entry=other, config=config)
-            if kinds(found, problem, function)[0] in handle._COMPILED:
-                return found
+            candidate = replace(plan, entry=other, config=config)
+            if kinds(candidate, problem, function)[0] in handle._COMPILED:
+                return candidate
     return None
 
 
 def kinds(plan: Plan, problem: Problem, function: Any) -> list[Any]:
     """The keys of the kernels of a plan that :func:`adds_in_order`."""
-    found: list[Any] = []
+    kinds_of: list[Any] = []
     Handle.of(
         plan,
         problem,
         function,
         None,
         lambda n, dtype: np.zeros(n, dtype.dtype),
-        lambda kernel, key, args, streamed: found.append((key, streamed)),
+        lambda kernel, key, args, streamed: kinds_of.append((key, streamed)),
     )
-    return found
+    return kinds_of
 
 
 def product_of(problem: Problem, bias: Any, activation: str | None) -> Product | None:

@@ -49,13 +49,13 @@ class PermutedOperand:
         (64, 32)
         """
         modes, shape = self.modes()
-        found = view_of(modes, shape)
-        if found is None:
+        view = view_of(modes, shape)
+        if view is None:
             raise ArgumentError(
                 f"PermutedOperand: an array of shape {tuple(self.array.shape)} in order {self.order} is no matrix with "
                 "one stride for its rows and one for its columns: copy it (matrix()), again whenever it changes"
             )
-        return found
+        return view
 
     def modes(self) -> tuple[Any, tuple[int, int]]:
         """The array with its modes in the matrix's order, and the matrix's extents."""

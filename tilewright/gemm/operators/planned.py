@@ -100,8 +100,8 @@ def few_options(options: KernelOptions, n: int, k: int) -> tuple[int, ...]:
     us = np.array([options.times((rows, n, k, 1), "data_parallel")[0] for rows in ranges]) + FIXED_US
     slower = us / us.min(axis=1, keepdims=True)
     worth = np.where(slower <= PASSING, 1 + PASSING - slower, 0.0)  # of two that suit as many ranges, the faster
-    found: list[int] = []
+    chosen: list[int] = []
     while len(worth):
-        found.append(int(worth.sum(axis=0).argmax()))
-        worth = worth[worth[:, found[-1]] == 0]
-    return tuple(found)
+        chosen.append(int(worth.sum(axis=0).argmax()))
+        worth = worth[worth[:, chosen[-1]] == 0]
+    return tuple(chosen)

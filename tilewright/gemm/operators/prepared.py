@@ -48,11 +48,11 @@ class Workspaces:
             nonlocal role
             key, role = (stream, role, dtype), role + 1
             with self.lock:
-                found = self.buffers.get(key)
-                if found is None or found.shape[0] < n:
-                    found = self.buffers[key] = beside(n, dtype)
+                buffer = self.buffers.get(key)
+                if buffer is None or buffer.shape[0] < n:
+                    buffer = self.buffers[key] = beside(n, dtype)
             # What cannot be sliced is as long as the largest launch wanted: kernels do not ask for its length.
-            return found[:n] if hasattr(found, "__getitem__") else found
+            return buffer[:n] if hasattr(buffer, "__getitem__") else buffer
 
         return zeros
 
@@ -106,19 +106,19 @@ class Prepared(Launches):
         else:
             beside = zeros_apart(target, D)
             zeros, spare = (WORKSPACES.zeros((self.device, stream, use), beside) for use in ("shared", "packed"))
-        given: list[Any] = []
+        arguments: list[Any] = []
 
         def memory(n: int, dtype: Any) -> Any:
-            given.append(zeros(n, dtype))
-            return given[-1]
+            arguments.append(zeros(n, dtype))
+            return arguments[-1]
 
         packing = self.plan.packing
         if packing is None:
             product = Handle.of(self.plan, self.problem, self.function, target, memory)
             binding = [self.step(launch, self.owners()) for launch in product.launches()]
         else:
-            given.append(spare(packing.bytes // 4, Int32))
-            there = WorkspaceBuffer(Workspace(0, Int32, 0, packing.bytes), given[-1], array_of(given[-1]))
+            arguments.append(spare(packing.bytes // 4, Int32))
+            there = WorkspaceBuffer(Workspace(0, Int32, 0, packing.bytes), arguments[-1], array_of(arguments[-1]))
             seen = packing.placed(self.problem, there)
             product = Handle.of(self.plan, seen, self.function, target, memory)
             binding = [self.step(launch, self.owners(packing.names)) for launch in product.launches()]
@@ -130,7 +130,7 @@ class Prepared(Launches):
                 binding.append(self.step(copy_of([(seen.D, self.problem.D)]), [[None, 3]]))
         if stream is not CAPTURED:
             self.bindings[stream if self.workspace else 0] = binding
-            self.workspaces += given
+            self.workspaces += arguments
         return binding
 
     def owners(self, copied: Sequence[str] = ()) -> Owners:

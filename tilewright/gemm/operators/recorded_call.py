@@ -101,16 +101,16 @@ class RepeatedCall(WritesApart):
     def may_be_one(self, operand: int, written: int) -> bool:
         return (operand, written) in self.one
 
-    def launch(self, given: Sequence[Any], out: Any) -> Any:
+    def launch(self, tensors: Sequence[Any], out: Any) -> Any:
         """The result for other tensors of the geometry; None where they have to be looked at at length: one without
         memory, or a result that overlaps something."""
-        addresses = [x.data_ptr() for x in given]
+        addresses = [x.data_ptr() for x in tensors]
         if self.result is None:
             result = out
         else:
             result = self.result.make()
             addresses.append(result.data_ptr())
-        if 0 in addresses or (self.is_guarded and not self.may_launch(given, addresses)):
+        if 0 in addresses or (self.is_guarded and not self.may_launch(tensors, addresses)):
             return None
         if self.scratch is not None:
             memory, parts = self.scratch.make()  # it is kept until everything is launched
@@ -125,7 +125,7 @@ class RepeatedCall(WritesApart):
         """Whether there is anything to ask before a launch: where a new result is all that is written, there is not."""
         return self.result is None or len(self.written) > 1 or bool(self.apart or self.checks)
 
-    def may_launch(self, given: Sequence[Any], addresses: Sequence[int]) -> bool:
+    def may_launch(self, tensors: Sequence[Any], addresses: Sequence[int]) -> bool:
         """Whether the launches may be made for these tensors; ArgumentError for elements that are refused."""
         for one, other, distance in self.apart:
             if addresses[other] - addresses[one] != distance:
@@ -133,7 +133,7 @@ class RepeatedCall(WritesApart):
         if not self.may_write(tuple(addresses)):
             return False
         for check, operand in self.checks:
-            check(given[operand])
+            check(tensors[operand])
         return True
 
     @cached_property
@@ -146,5 +146,5 @@ def picked(places: tuple[Place, ...]) -> Callable[[tuple[int, ...]], tuple[int, 
     """Gives the addresses at ``places``: at the beginnings of their tensors by one call of C, 0.5 us less."""
     if any(place.shift for place in places):
         return lambda addresses: tuple([addresses[operand] + shift for operand, shift in places])
-    found: Any = itemgetter(*[place.operand for place in places])  # of four operands at least
-    return found
+    getter: Any = itemgetter(*[place.operand for place in places])  # of four operands at least
+    return getter

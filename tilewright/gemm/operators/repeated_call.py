@@ -54,27 +54,27 @@ def repeated_call(
         return run()
     try:
         key = torch_key(*tensors), options, simulated_gpu() if tensors[0].is_cpu else None, operator
-        known = CALLS.get(key)
+        call = CALLS.get(key)
     except (RuntimeError, TypeError, AttributeError):  # no strides, no hash: whatever it is, it is an error
         return run()
-    given = [x for x in tensors if x is not None]
+    passed = [x for x in tensors if x is not None]
     others: OpenCall | None = None
-    if known is None and (found := opened(tensors, open_modes(tensors))) is not None:
-        others = OPEN.setdefault((key_without(tensors, found), *key[1:]), OpenCall())
-        known = others.call(found.extents, tuple([span(x) for x in given]))
-        if known is not None:
-            keep(key, known)
-    if known is not None:
-        result = known.launch(given, out)
+    if call is None and (opening := opened(tensors, open_modes(tensors))) is not None:
+        others = OPEN.setdefault((key_without(tensors, opening), *key[1:]), OpenCall())
+        call = others.call(opening.extents, tuple([span(x) for x in passed]))
+        if call is not None:
+            keep(key, call)
+    if call is not None:
+        result = call.launch(passed, out)
         if result is not None:
             return result
     from tilewright.gemm.operators.torch_recording import recorded
 
-    result, made = recorded(run, given, out)
+    result, made = recorded(run, passed, out)
     if made is not None:
         keep(key, made)
-        if others is not None and found is not None:
-            others.learn(made, found.extents)
+        if others is not None and opening is not None:
+            others.learn(made, opening.extents)
     return result
 
 

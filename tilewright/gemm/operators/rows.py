@@ -61,9 +61,9 @@ def plan_for_rows(problem: Problem, plan: Callable[[Problem], Plan]) -> Plan:
     if rows_are_free(problem):
         rows = problem.shape[0]
         with contextlib.suppress(ArgumentError):  # it would name the rounded extents
-            found = plan(problem.with_rows(planned_rows(rows)))
-            if holds(found, rows):
-                return found
+            chosen = plan(problem.with_rows(planned_rows(rows)))
+            if holds(chosen, rows):
+                return chosen
     planned_alone()
     return plan(problem)
 
@@ -209,9 +209,9 @@ def reach_of(matrix: Matrix) -> tuple[int, int, int]:
     """Bytes from row to row, bytes of a row, and the least number of rows with which the array is wide, of a matrix
     whose rows :func:`rows_are_free` finds free."""
     columns, step, size = matrix.shape[1], matrix.stride[0], matrix.dtype.bytes
-    left = WIDE_OFFSET - (columns - 1)  # of the offsets that are not wide, to the last row's first element
-    least = 1 - -left // step if step else NEVER
-    return step * size, columns * size, 1 if left <= 0 else least
+    room = WIDE_OFFSET - (columns - 1)  # of the offsets that are not wide, to the last row's first element
+    least = 1 - -room // step if step else NEVER
+    return step * size, columns * size, 1 if room <= 0 else least
 
 
 def wide_operands(problem: Problem) -> tuple[bool, ...]:

@@ -140,18 +140,18 @@ def compress_2_4(a: Any) -> CompressedMatrix:
     kind = framework(a, "a")
     if kind == "jax":
         return CompressedMatrix(*as_jax(a, *compress_2_4(as_numpy("a", a))))
-    found = array_of(a)
-    step = 8 * SPARSITY * VECTOR // found.dtype.width
-    if found.dtype not in TYPES or len(found.shape) != 2 or found.shape[1] % step:
-        known = ", ".join(x.__name__ for x in TYPES)
+    array = array_of(a)
+    step = 8 * SPARSITY * VECTOR // array.dtype.width
+    if array.dtype not in TYPES or len(array.shape) != 2 or array.shape[1] % step:
+        choices = ", ".join(x.__name__ for x in TYPES)
         raise ArgumentError(
-            f"a is an (M, K) matrix of PyTorch, NumPy, CuPy or JAX, of {known}, K in {step}s, not "
-            f"{found.dtype.__name__} of shape {tuple(found.shape)}: fill it up with zeros"
+            f"a is an (M, K) matrix of PyTorch, NumPy, CuPy or JAX, of {choices}, K in {step}s, not "
+            f"{array.dtype.__name__} of shape {tuple(array.shape)}: fill it up with zeros"
         )
-    (m, k), library = found.shape, namespace(a)
+    (m, k), library = array.shape, namespace(a)
     whole = materialised(a)
-    each = chunk_of(found.dtype.width)
-    nonzero = magnitudes(whole, found.dtype).reshape(m, k // each, each) != 0
+    each = chunk_of(array.dtype.width)
+    nonzero = magnitudes(whole, array.dtype).reshape(m, k // each, each) != 0
     count = nonzero.sum(-1)
     if m and k and int(count.max()) > each // SPARSITY:
         many = (count > each // SPARSITY).reshape(-1)
@@ -172,7 +172,7 @@ def compress_2_4(a: Any) -> CompressedMatrix:
             if kind == "torch"
             else library.concatenate((2 * places, 2 * places + 1), -1)
         )
-    return CompressedMatrix(values.reshape(m, k // SPARSITY), words_of(places, found.dtype.width, kind, library))
+    return CompressedMatrix(values.reshape(m, k // SPARSITY), words_of(places, array.dtype.width, kind, library))
 
 
 def magnitudes(a: Any, dtype: Any) -> Any:
@@ -204,11 +204,11 @@ def word_places(width: int, beside: Any, kind: str, library: Any) -> tuple[Any, 
     """The rows and the groups of columns of 64 x 64 elements whose metadata the word of each thread has, (threads,
     groups of a word), and by how many bits each group is shifted; on the device of ``beside``."""
     where = offsets(metadata_layout(width)).reshape(4 * CHUNKS, THREADS).T[:, ::CHUNK]  # (thread, group of its word)
-    found = where % METADATA_ROWS, where // METADATA_ROWS // CHUNK, CHUNK * np.arange(CHUNKS)
+    places = where % METADATA_ROWS, where // METADATA_ROWS // CHUNK, CHUNK * np.arange(CHUNKS)
     if kind == "torch":
-        rows, columns, shifts = (library.from_numpy(np.ascontiguousarray(x)).to(beside.device) for x in found)
+        rows, columns, shifts = (library.from_numpy(np.ascontiguousarray(x)).to(beside.device) for x in places)
     else:
-        rows, columns, shifts = found if library is np else map(library.asarray, found)
+        rows, columns, shifts = places if library is np else map(library.asarray, places)
     return rows, columns, shifts
 
 
@@ -308,7 +308,7 @@ def sparse_matmul(
                 a, b, out, c, (alpha, beta), bias, activation, out_dtype, functions
             )
         elif kernel is None or isinstance(kernel, str):
-            asked = (
+            call_options = (
                 alpha,
                 beta,
                 activation,
@@ -317,7 +317,7 @@ def sparse_matmul(
                 decomposition,
                 key_of(functions, dtype_key) if functions else (),
             )
-            result = repeated_call("sparse_matmul", tensors, out, asked, run)
+            result = repeated_call("sparse_matmul", tensors, out, call_options, run)
         else:
             result = run()
     elif framework(a.values, "a.values") == "jax":
@@ -356,12 +356,14 @@ class SparseRequest(Request):
     def operand_a(self, matrices: Operands) -> SparseMatrix:
         stored, metadata = Matrix.of("a", matrices.a), Matrix.of("the metadata", self.metadata)
         m, k = stored.shape[0], SPARSITY * stored.shape[1]
-        wanted = -(-k // word_k(stored.dtype.width)), THREADS * -(-m // METADATA_ROWS)
+        required = -(-k // word_k(stored.dtype.width)), THREADS * -(-m // METADATA_ROWS)
         array = metadata.array
-        rows_follow = array.stride[:2] == (wanted[1], 1) or array.shape[0] == 1 and array.stride[1] == 1 or 0 in wanted
-        if array.dtype is not Int32 or tuple(self.metadata.shape) != wanted or not rows_follow:
+        rows_follow = (
+            array.stride[:2] == (required[1], 1) or array.shape[0] == 1 and array.stride[1] == 1 or 0 in required
+        )
+        if array.dtype is not Int32 or tuple(self.metadata.shape) != required or not rows_follow:
             raise ArgumentError(
-                f"the metadata of a sparse matrix {(m, k)} are int32 of shape {wanted}, contiguous, not "
+                f"the metadata of a sparse matrix {(m, k)} are int32 of shape {required}, contiguous, not "
                 f"{array.dtype.__name__} of shape {tuple(self.metadata.shape)}: make them with compress_2_4"
             )
         if array.device != stored.device:
@@ -398,15 +400,15 @@ def sparse_shape(stored: Any, b: Any) -> tuple[int, int]:
 
 def sparse_entries(dtype: Any, kernel: str | KernelEntry | None) -> list[KernelEntry]:
     """The kernels for a sparse matrix of ``dtype``, or the one that is asked for."""
-    known = sparse_kernels()
+    kernels = sparse_kernels()
     if isinstance(kernel, KernelEntry):
-        asked = [kernel]
-    elif kernel is not None and kernel not in known:
-        raise ArgumentError(f"there is no kernel {kernel!r} of sparse_matmul; there are {', '.join(known)}")
+        requested = [kernel]
+    elif kernel is not None and kernel not in kernels:
+        raise ArgumentError(f"there is no kernel {kernel!r} of sparse_matmul; there are {', '.join(kernels)}")
     else:
-        asked = list(known.values()) if kernel is None else [known[kernel]]
-    found = [entry for entry in asked if entry.accepts(dtype)]
-    if not found:
-        taken = ", ".join(entry.config.a.dtype.__name__ for entry in asked)
+        requested = list(kernels.values()) if kernel is None else [kernels[kernel]]
+    entries = [entry for entry in requested if entry.accepts(dtype)]
+    if not entries:
+        taken = ", ".join(entry.config.a.dtype.__name__ for entry in requested)
         raise ArgumentError(f"a is {dtype.__name__}; sparse_matmul multiplies {taken}")
-    return found
+    return entries

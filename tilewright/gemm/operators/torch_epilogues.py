@@ -72,11 +72,11 @@ def applied_by_pytorch(functions: tuple[Any, ...], result: Tensor) -> Tensor:
     for part in functions:
         rule = RULES.get(type(part))
         if rule is None:
-            known = ", ".join(kind.__name__ for kind in RULES)
+            choices = ", ".join(kind.__name__ for kind in RULES)
             raise ArgumentError(
                 f"epilogue: {type(part).__name__} has no gradient, and PyTorch records this call (for gradients, by "
                 "torch.compile, or for tensors of another class): call it under torch.no_grad(), outside of "
-                f"torch.compile, or take functions of {known}"
+                f"torch.compile, or take functions of {choices}"
             )
         check_arrays(part, result)
         y = rule(part, y)

@@ -67,51 +67,51 @@ def operand_gradients(grad: Tensor, a: Tensor, b: Tensor, alpha: float, wants_a:
             pair = launched(kept, grad, a, b)
             if pair is not None:
                 return pair
-    found: list[Tensor | None] = [None, None]
+    gradients: list[Tensor | None] = [None, None]
     keep: list[KeptGradient] | None = None if key is None else []
-    for wanted in wanted_products(grad, a, b, wants_a, wants_b):
-        result = product(wanted, alpha, eager)
+    for needed in wanted_products(grad, a, b, wants_a, wants_b):
+        result = product(needed, alpha, eager)
         if keep is not None:
-            gradient = kept_gradient(wanted, result, alpha, (grad, a, b))
+            gradient = kept_gradient(needed, result, alpha, (grad, a, b))
             keep = None if gradient is None else [*keep, gradient]
-        found[wanted.number] = summed(result, wanted.shape)
+        gradients[needed.number] = summed(result, needed.shape)
     if keep is not None:
         if len(KEPT) >= REMEMBERED:
             KEPT.clear()
         KEPT[key] = keep
-    return found[0], found[1]
+    return gradients[0], gradients[1]
 
 
 def wanted_products(grad: Tensor, a: Tensor, b: Tensor, wants_a: bool, wants_b: bool) -> list[WantedProduct]:
     """The products of the incoming gradient that give those of the operands."""
     grad = grad if grad.dtype == a.dtype else grad.to(a.dtype)
-    found = []
+    products = []
     if wants_a:
-        found.append(WantedProduct(0, grad, b.mT, (0, 2), False, a.dtype, a.shape))
+        products.append(WantedProduct(0, grad, b.mT, (0, 2), False, a.dtype, a.shape))
     if wants_b:
         left, right = a, grad
         if b.ndim == 2 and a.ndim > 2:  # one product over all rows, not a stack of products to be added up
             left, right = a.reshape(-1, a.shape[-1]), grad.reshape(-1, grad.shape[-1])
         if b.stride(-2) == 1:  # the gradient of a transposed weight, laid out as the weight is: optimizers want it so
-            found.append(WantedProduct(1, right.mT, left, (0, 1), True, b.dtype, b.shape))
+            products.append(WantedProduct(1, right.mT, left, (0, 1), True, b.dtype, b.shape))
         else:
-            found.append(WantedProduct(1, left.mT, right, (1, 0), False, b.dtype, b.shape))
-    return found
+            products.append(WantedProduct(1, left.mT, right, (1, 0), False, b.dtype, b.shape))
+    return products
 
 
-def product(wanted: WantedProduct, alpha: float, eager: bool) -> Tensor:
+def product(needed: WantedProduct, alpha: float, eager: bool) -> Tensor:
     """The product, itself recorded where a gradient's gradient is wanted."""
-    a, b = wanted.left, wanted.right
+    a, b = needed.left, needed.right
     if eager:
-        result: Tensor = multiplied(a, b, None, None, None, options(wanted, alpha))
+        result: Tensor = multiplied(a, b, None, None, None, options(needed, alpha))
     else:
-        result = matmul(a, b, alpha=alpha, out_dtype=wanted.dtype)
-    return result.mT if wanted.transposed else result
+        result = matmul(a, b, alpha=alpha, out_dtype=needed.dtype)
+    return result.mT if needed.transposed else result
 
 
-def options(wanted: WantedProduct, alpha: float) -> tuple[Any, ...]:
+def options(needed: WantedProduct, alpha: float) -> tuple[Any, ...]:
     """Those of :func:`matmul`, from alpha to decomposition."""
-    return alpha, 0.0, None, wanted.dtype, "ieee", None, "auto"
+    return alpha, 0.0, None, needed.dtype, "ieee", None, "auto"
 
 
 def summed(x: Tensor, shape: torch.Size) -> Tensor:
@@ -123,18 +123,18 @@ def summed(x: Tensor, shape: torch.Size) -> Tensor:
 
 
 def kept_gradient(
-    wanted: WantedProduct, result: Tensor, alpha: float, given: tuple[Tensor, Tensor, Tensor]
+    needed: WantedProduct, result: Tensor, alpha: float, tensors: tuple[Tensor, Tensor, Tensor]
 ) -> KeptGradient | None:
     """What ``result`` was launched by, for other tensors of the geometry; None where it is added up, where an operand
     was copied, and where ``matmul`` does not keep the launch, or not for good."""
-    repeated = remembered_product(wanted.left, wanted.right, options(wanted, alpha))
-    if repeated is None or repeated.until is not None or result.shape != wanted.shape:
+    repeated = remembered_product(needed.left, needed.right, options(needed, alpha))
+    if repeated is None or repeated.until is not None or result.shape != needed.shape:
         return None
-    for x, number in zip((wanted.left, wanted.right), wanted.operands, strict=True):
-        if x.data_ptr() != given[number].data_ptr():
+    for x, number in zip((needed.left, needed.right), needed.operands, strict=True):
+        if x.data_ptr() != tensors[number].data_ptr():
             return None
     make = new_tensors(result.shape, result.stride(), result.dtype, result.device)
-    return KeptGradient(wanted.number, repeated.prepared, wanted.operands, make)
+    return KeptGradient(needed.number, repeated.prepared, needed.operands, make)
 
 
 def launched(kept: list[KeptGradient], grad: Tensor, a: Tensor, b: Tensor) -> Pair | None:
@@ -143,9 +143,9 @@ def launched(kept: list[KeptGradient], grad: Tensor, a: Tensor, b: Tensor) -> Pa
     addresses = grad.data_ptr(), a.data_ptr(), b.data_ptr()
     if 0 in addresses:
         return None
-    found: list[Tensor | None] = [None, None]
+    gradients: list[Tensor | None] = [None, None]
     for number, launches, (left, right), make in kept:
-        result = found[number] = make()
+        result = gradients[number] = make()
         at = result.data_ptr()
         launches.launch((addresses[left], addresses[right], at, at))
-    return found[0], found[1]
+    return gradients[0], gradients[1]

@@ -31,10 +31,10 @@ LIBRARY.define(
 )
 
 
-def operator(*given: Any) -> Tensor:
+def operator(*arguments: Any) -> Tensor:
     """activation(alpha * a @ b + beta * c + bias) of matrices and stacks of them."""
     with torch.no_grad():
-        return product_of(*given)
+        return product_of(*arguments)
 
 
 def product_of(
@@ -78,8 +78,8 @@ torch.library.register_fake("tilewright::matmul", fake, lib=LIBRARY)
 def result_dtype(a: Tensor, c: Tensor | None, out_dtype: torch.dtype | None) -> torch.dtype:
     if out_dtype is not None or c is not None:
         return out_dtype or c.dtype  # type: ignore[union-attr]  # one of both is there
-    found: torch.dtype = candidates(numeric_of_dtype(a.dtype), None)[0].config.c.dtype.torch_dtype
-    return found
+    dtype: torch.dtype = candidates(numeric_of_dtype(a.dtype), None)[0].config.c.dtype.torch_dtype
+    return dtype
 
 
 def save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -110,8 +110,8 @@ def batched(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[T
     """torch.vmap: one product of stacks, whose first mode is the mapped one; one after the other where the bias is
     mapped, as a product has one vector."""
     dims = (*in_dims, *[None] * (8 - len(in_dims)))
-    given: tuple[Any, ...] = (*inputs, *DEFAULTS[len(inputs) - 2 :])
-    a, b, c, bias, *rest = given
+    arguments: tuple[Any, ...] = (*inputs, *DEFAULTS[len(inputs) - 2 :])
+    a, b, c, bias, *rest = arguments
     size = info.batch_size
     if dims[3] is not None:
         each = [
@@ -184,10 +184,10 @@ class Dispatched(torch.autograd.Function):
     backward = staticmethod(gradients)
 
 
-def below_autograd(*given: Any) -> Tensor:
+def below_autograd(*arguments: Any) -> Tensor:
     """The operator, handed on to whatever comes after the gradients in PyTorch's order."""
     with torch._C._AutoDispatchBelowAutograd():
-        result: Tensor = torch.ops.tilewright.matmul.default(*given)
+        result: Tensor = torch.ops.tilewright.matmul.default(*arguments)
     return result
 
 
@@ -209,10 +209,10 @@ def autograd(a: Tensor, b: Tensor, c: Tensor | None = None, bias: Tensor | None 
     )
     if eager and not graded:
         return product_of(a, b, c, bias, *rest)
-    given = a, b, c, bias, *rest
+    arguments = a, b, c, bias, *rest
     if not eager:
-        return Dispatched.apply(*given) if graded else below_autograd(*given)
-    return Product.apply(*given, *DEFAULTS[len(given) - 2 :])
+        return Dispatched.apply(*arguments) if graded else below_autograd(*arguments)
+    return Product.apply(*arguments, *DEFAULTS[len(arguments) - 2 :])
 
 
 LIBRARY.impl("matmul", autograd, "Autograd")
@@ -297,8 +297,8 @@ def recorded(
         if c is None:
             return PlainProduct.apply(a, b, bias, (alpha, 0.0, None, out_dtype, "ieee", None, "auto"))
         return Product.apply(a, b, c, bias, alpha, beta, None, out_dtype)
-    asked = any(x is not None and x.requires_grad for x in (a, b, c, bias)) or is_differentiated()
-    graded = torch.is_grad_enabled() and asked
+    needs_gradient = any(x is not None and x.requires_grad for x in (a, b, c, bias)) or is_differentiated()
+    graded = torch.is_grad_enabled() and needs_gradient
     if out is not None and graded:
         raise ArgumentError("PyTorch records this call for gradients, and cannot with out: call it without out")
     matrix_a, matrix_b = a[None, :] if a.ndim == 1 else a, b[:, None] if b.ndim == 1 else b
@@ -339,13 +339,13 @@ def register_sharding() -> None:
             of_c = result if c is not None else None
             return [result], [of_a, of_b, of_c, of_bias if bias is not None else None, *rest]
 
-        found = [
+        placements = [
             way(Replicate(), Replicate(), Replicate(), Replicate()),
             way(Shard(rank - 2), Shard(rank_a - 2), Replicate(), Replicate()),
             way(Shard(rank - 1), Replicate(), Shard(rank_b - 1), Shard(0)),
         ]
         if c is None and bias is None and activation is None:
-            found.append(way(Partial(), Shard(rank_a - 1), Shard(rank_b - 2), None))
+            placements.append(way(Partial(), Shard(rank_a - 1), Shard(rank_b - 2), None))
         for mode in range(rank - 2):
             in_a, in_b = mode - (rank - rank_a), mode - (rank - rank_b)
             sizes = [x.shape[i] if i >= 0 else 1 for x, i in ((a, in_a), (b, in_b))]
@@ -354,8 +354,8 @@ def register_sharding() -> None:
                 of_a, of_b = (
                     Shard(i) if size == whole else Replicate() for i, size in zip((in_a, in_b), sizes, strict=True)
                 )
-                found.append(way(Shard(mode), of_a, of_b, Replicate()))
-        return found
+                placements.append(way(Shard(mode), of_a, of_b, Replicate()))
+        return placements
 
     register(torch.ops.tilewright.matmul.default)(shardings)
 

@@ -21,10 +21,10 @@ from tilewright.errors import ArgumentError
 LIBRARY = torch.library.Library("tilewright", "FRAGMENT")
 
 
-def is_eager(*given: Any) -> bool:
+def is_eager(*arguments: Any) -> bool:
     """Whether PyTorch only has to record a call with these arguments for gradients: nothing traces, transforms or
     replaces the tensors among them, which have memory."""
-    for x in given:
+    for x in arguments:
         kind = x.__class__
         if x.is_meta if kind is Tensor or kind is Parameter else x is not None and isinstance(x, Tensor):
             return False
@@ -35,10 +35,10 @@ def is_eager(*given: Any) -> bool:
     )
 
 
-def asks_for_gradient(*given: Any) -> bool:
+def asks_for_gradient(*arguments: Any) -> bool:
     """Whether one of the tensors among the arguments requires a gradient."""
     if torch.is_grad_enabled():
-        for x in given:
+        for x in arguments:
             if isinstance(x, Tensor) and x.requires_grad:
                 return True
     return False
@@ -61,8 +61,8 @@ class Operator:
         self.save: Callable[..., None] | None = None
         self.recorded = recorded_form(self)
 
-    def __call__(self, *given: Any, **named: Any) -> Tensor:
-        result: Tensor = self.default(*given, **named)
+    def __call__(self, *arguments: Any, **named: Any) -> Tensor:
+        result: Tensor = self.default(*arguments, **named)
         return result
 
     def register_fake(self, fake: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -74,22 +74,22 @@ class Operator:
         """The gradients of all arguments, for what ``setup_context(ctx, inputs, output)`` keeps."""
         self.gradients, self.save = gradients, setup_context
 
-    def below_gradients(self, *given: Any) -> Tensor:
+    def below_gradients(self, *arguments: Any) -> Tensor:
         with torch.no_grad():
-            return self.function(*given)
+            return self.function(*arguments)
 
-    def eager(self, *given: Any) -> Tensor:
+    def eager(self, *arguments: Any) -> Tensor:
         """The operator where gradients may be recorded."""
-        graded = asks_for_gradient(*given)
-        if not graded and is_eager(*given):
-            return self.function(*given)
-        result: Tensor = self.recorded.apply(*given) if graded else self.dispatched(*given)
+        graded = asks_for_gradient(*arguments)
+        if not graded and is_eager(*arguments):
+            return self.function(*arguments)
+        result: Tensor = self.recorded.apply(*arguments) if graded else self.dispatched(*arguments)
         return result
 
-    def dispatched(self, *given: Any) -> Tensor:
+    def dispatched(self, *arguments: Any) -> Tensor:
         """The operator, handed on to whatever comes after the gradients in PyTorch's order."""
         with torch._C._AutoDispatchBelowAutograd():
-            result: Tensor = self.default(*given)
+            result: Tensor = self.default(*arguments)
         return result
 
 
@@ -98,10 +98,10 @@ def recorded_form(operator: Operator) -> Any:
 
     class Recorded(torch.autograd.Function):
         @staticmethod
-        def forward(ctx: Any, *given: Any) -> Tensor:
-            result = operator.dispatched(*given)
+        def forward(ctx: Any, *arguments: Any) -> Tensor:
+            result = operator.dispatched(*arguments)
             if operator.save is not None:
-                operator.save(ctx, (*given, *operator.defaults[len(given) :]), result)
+                operator.save(ctx, (*arguments, *operator.defaults[len(arguments) :]), result)
             return result
 
         @staticmethod

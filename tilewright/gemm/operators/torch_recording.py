@@ -56,15 +56,15 @@ class MemoryOfCall(TorchDispatchMode):
         return result
 
 
-def recorded(run: Callable[[], Any], given: Sequence[torch.Tensor], out: Any) -> tuple[Any, RepeatedCall | None]:
-    """The result of ``run()``, and how to repeat it for other tensors than the ``given`` ones; None where that cannot
+def recorded(run: Callable[[], Any], tensors: Sequence[torch.Tensor], out: Any) -> tuple[Any, RepeatedCall | None]:
+    """The result of ``run()``, and how to repeat it for other tensors than those of ``tensors``; None where that cannot
     be."""
     with recording() as record, MemoryOfCall() as memory:
         result = run()
     if not record.launches or not memory.only_launches or not isinstance(result, torch.Tensor):
         return result, None
     try:
-        return result, Attribution(given, memory.fresh, out, result).call(record)
+        return result, Attribution(tensors, memory.fresh, out, result).call(record)
     except NotKept:
         return result, None
 
@@ -74,17 +74,21 @@ class Attribution:
     allocated in between."""
 
     def __init__(
-        self, given: Sequence[torch.Tensor], fresh: Sequence[tuple[torch.Tensor, bool]], out: Any, result: torch.Tensor
+        self,
+        tensors: Sequence[torch.Tensor],
+        fresh: Sequence[tuple[torch.Tensor, bool]],
+        out: Any,
+        result: torch.Tensor,
     ) -> None:
-        self.given, self.result, self.new = given, result, None
-        self.regions = [region_of(x) for x in given]
+        self.given, self.result, self.new = tensors, result, None
+        self.regions = [region_of(x) for x in tensors]
         of_result = result.untyped_storage().data_ptr()
         if out is None:
             self.new = new_tensor(result, fresh)
             self.regions.append(storage_region(result))
         elif result is not out:
             raise NotKept
-        self.written = {next(i for i, x in enumerate(given) if x is out) if out is not None else len(given)}
+        self.written = {next(i for i, x in enumerate(tensors) if x is out) if out is not None else len(tensors)}
         between = [(x, zero) for x, zero in fresh if x.untyped_storage().data_ptr() != of_result and x.numel()]
         self.fixed = len(self.regions)
         self.regions += [storage_region(x) for x, _ in between]
@@ -96,11 +100,11 @@ class Attribution:
 
     def place(self, address: int) -> Place:
         """The owner of an address: of the memory that begins there, or that it lies in."""
-        found = [i for i, x in enumerate(self.regions) if x.address == address or x.low <= address < x.high]
-        if not found:
+        holders = [i for i, x in enumerate(self.regions) if x.address == address or x.low <= address < x.high]
+        if not holders:
             raise NotKept
-        found.sort(key=lambda i: self.regions[i].address != address)
-        first, *others = found
+        holders.sort(key=lambda i: self.regions[i].address != address)
+        first, *others = holders
         for other in others:
             self.apart.add((first, other, self.regions[other].address - self.regions[first].address))
         return Place(first, address - self.regions[first].address)

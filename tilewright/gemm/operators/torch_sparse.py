@@ -66,14 +66,14 @@ def gradients(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     values, metadata, b = ctx.saved_tensors
     a = CompressedMatrix(values, metadata)
     scaled, (m, _) = grad.to(b.dtype), a.shape
-    wanted = (*ctx.needs_input_grad, False, False)
+    needed = (*ctx.needs_input_grad, False, False)
     of_values = of_b = of_bias = None
-    if wanted[0]:
+    if needed[0]:
         whole = matmul(scaled, b.mT).view(m, -1, chunk_of(8 * values.element_size()))
         of_values = whole.gather(2, a.places()).view(values.shape)
-    if wanted[2]:
+    if needed[2]:
         of_b = matmul(a.to_dense().mT, scaled)
-    if wanted[3]:
+    if needed[3]:
         of_bias = grad.sum(0).to(ctx.bias_dtype)
     return (of_values, None, of_b, of_bias, None, None)[: len(ctx.needs_input_grad)]
 

@@ -56,20 +56,22 @@ def warm_up(
     if len(b.shape) != 2:
         raise ArgumentError(f"warm_up takes b as a matrix (K, N); it has {len(b.shape)} dimensions")
     a = new_result(b, (expected[-1], int(b.shape[0])), array_of(b).dtype)
-    found: dict[Any, Prepared] = {}
+    prepared: dict[Any, Prepared] = {}
     for n in expected:
         options = alpha, beta, bias, activation, out_dtype, precision, kernel, "auto"
         call = Request(a[:n], b, None, None, *options)
         if beta != 0:
             dtype = call.result_dtype(call.entries(array_of(b).dtype)[0])
             call = replace(call, c=new_result(b, (n, int(b.shape[1])), dtype))
-        given = call.read()
-        if not given.problem.is_empty:
-            plan = call.plan(given.problem, given.entries)
-            found.setdefault((n == 1, launch_key(plan), plan.packing), Prepared(given.problem, plan, given.function))
-    for one in found.values():  # one after the other: staging holds Python's lock, and threads made it slower
+        arrays = call.read()
+        if not arrays.problem.is_empty:
+            plan = call.plan(arrays.problem, arrays.entries)
+            prepared.setdefault(
+                (n == 1, launch_key(plan), plan.packing), Prepared(arrays.problem, plan, arrays.function)
+            )
+    for one in prepared.values():  # one after the other: staging holds Python's lock, and threads made it slower
         one.bind(current_stream(one.number, one.workspace))
-    return len(found)
+    return len(prepared)
 
 
 def checked(rows: Iterable[int]) -> list[int]:

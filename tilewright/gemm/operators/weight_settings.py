@@ -86,17 +86,17 @@ def settings_of(words: tuple[int, ...], scales: tuple[int, ...], zeros: bool) ->
     >>> str(settings_of((515,), (2, 16), False))
     'Int4 without zero points, groups of 128'
     """
-    found = WeightSettings.of(words[0]) if len(words) == 1 else None
-    if found is None:
+    settings = WeightSettings.of(words[0]) if len(words) == 1 else None
+    if settings is None:
         raise refused("its words have no mark of this version's order", words, scales)
     if len(scales) != 2:
         raise refused("scales are (K / group, N)", words, scales)
-    if zeros != found.zeros:
-        raise refused(f"its words are for {found}, and it has {'' if zeros else 'no '}zero points", words, scales)
-    n, k = scales[1], scales[0] * found.group
-    if n % COLUMNS or k % DEPTH or words[0] != found.words(n, k):
-        raise refused(f"its words are for {found}, and not for (N, K) = {n, k}", words, scales)
-    return found
+    if zeros != settings.zeros:
+        raise refused(f"its words are for {settings}, and it has {'' if zeros else 'no '}zero points", words, scales)
+    n, k = scales[1], scales[0] * settings.group
+    if n % COLUMNS or k % DEPTH or words[0] != settings.words(n, k):
+        raise refused(f"its words are for {settings}, and not for (N, K) = {n, k}", words, scales)
+    return settings
 
 
 def refused(why: str, words: tuple[int, ...], scales: tuple[int, ...]) -> ArgumentError:

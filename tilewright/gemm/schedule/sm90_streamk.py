@@ -71,12 +71,12 @@ class StreamKScheduleSm90:
         ``decomposition_mode`` Heuristic chooses; ``splits`` > 1 asks it for split-K. Raises ArgumentError for numbers
         that are not positive, and ConstraintError for modes that do not exist.
         """
-        for name, value, known in (
+        for name, value, choices in (
             ("decomposition_mode", decomposition_mode, DECOMPOSITIONS),
             ("reduction_mode", reduction_mode, REDUCTIONS),
         ):
-            if value not in known:
-                raise ConstraintError(f"{name} is {value!r}; it is one of {', '.join(known)}")
+            if value not in choices:
+                raise ConstraintError(f"{name} is {value!r}; it is one of {', '.join(choices)}")
         m, n, k, batch = problem
         bM, bN, bK = triple("tile", tile, "(bM, bN, bK)")
         for name, number in (("K", k), ("sm_count", sm_count), ("splits", splits)):

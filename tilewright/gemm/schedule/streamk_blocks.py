@@ -86,8 +86,8 @@ def get_sk_blocks(candidate: Candidate, iters_per_tile: int, avail_sms: int) -> 
     >>> get_sk_blocks(Candidate(tiles=9, waves=1, partial_wave=False), iters_per_tile=64, avail_sms=8)
     (48, 8)
     """
-    found = trials(candidate, iters_per_tile, avail_sms)
-    return max(((trial.data_parallel - trial.stream_k, trial.blocks) for trial in found), default=(-1, 0))
+    results = trials(candidate, iters_per_tile, avail_sms)
+    return max(((trial.data_parallel - trial.stream_k, trial.blocks) for trial in results), default=(-1, 0))
 
 
 class Trial(NamedTuple):

@@ -49,9 +49,9 @@ class Candidate:
         if self.kernel not in KERNELS:
             raise ArgumentError(f"there is no kernel {self.kernel!r}")
         entry = KERNELS[self.kernel]
-        known = {f.name: getattr(entry.config, f.name) for f in fields(entry.config) if f.name not in TYPED}
+        fields_of = {f.name: getattr(entry.config, f.name) for f in fields(entry.config) if f.name not in TYPED}
         for name, value in self.size:
-            if name not in known or not same_kind(known[name], value):
+            if name not in fields_of or not same_kind(fields_of[name], value):
                 raise ArgumentError(f"kernel {self.kernel} has no size with {name} = {value!r}")
         # The size holds names and values of fields.
         config: AnyConfig = replace(entry.config, **dict(self.size))
@@ -118,11 +118,11 @@ def tuplewise(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def same_kind(known: Any, value: Any) -> bool:
-    """Whether ``value`` may replace ``known``: positive integers, tuples of as many, words, truth values."""
-    if isinstance(known, tuple):
-        pairs = isinstance(value, tuple) and len(value) == len(known)
-        return pairs and all(same_kind(x, y) for x, y in zip(known, value, strict=True))
-    if type(value) is not type(known):
+def same_kind(stored: Any, value: Any) -> bool:
+    """Whether ``value`` may replace ``stored``: positive integers, tuples of as many, words, truth values."""
+    if isinstance(stored, tuple):
+        pairs = isinstance(value, tuple) and len(value) == len(stored)
+        return pairs and all(same_kind(x, y) for x, y in zip(stored, value, strict=True))
+    if type(value) is not type(stored):
         return False
     return not isinstance(value, int) or isinstance(value, bool) or 0 <= value < 4096

@@ -67,16 +67,16 @@ class Job:
 
     def kinds(self) -> list[Any]:
         """The keys of its kernels, by which ``handle.compiled`` finds them."""
-        found: list[Any] = []
-        self.handle(lambda kernel, key, args, streamed: found.append((key, streamed)))
-        return found
+        kinds_of: list[Any] = []
+        self.handle(lambda kernel, key, args, streamed: kinds_of.append((key, streamed)))
+        return kinds_of
 
     def run(self) -> None:
         """Stage and compile: what is made is on the disk then."""
         compiler = import_module("tilewright.cuda.compiler")
 
-        def executor_of(*given: Any) -> Any:
-            executor = compiled(*given)
+        def executor_of(*arguments: Any) -> Any:
+            executor = compiled(*arguments)
             for kernel in executor.kernels:
                 compiler.compile(kernel, self.arch)
             return executor

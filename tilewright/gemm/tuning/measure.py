@@ -75,8 +75,8 @@ class CandidateBenchmark:
         runs = [launch_of(candidate, *s) for s in self.sets]
         self.sets[0][2].fill_(float("nan") if self.sets[0][2].is_floating_point() else -1)
         runs[0]()
-        found = self.sets[0][2][..., self.rows, :].double()
-        error = float((found - self.expected).norm() / self.expected.norm())
+        result = self.sets[0][2][..., self.rows, :].double()
+        error = float((result - self.expected).norm() / self.expected.norm())
         if not error < LARGEST_ERROR:
             raise MachineError(f"the result is wrong: relative error {error:g}")
         stream = torch.cuda.Stream()

@@ -48,24 +48,24 @@ def problem_key(problem: Problem) -> str | None:
 
 def find(problem: Problem) -> Candidate | None:
     """The fastest way that tuning found for the problem on this computer's GPU; None if it was not tuned."""
-    found = tuned()
-    if not found:
+    by_problem = tuned()
+    if not by_problem:
         return None
     key = problem_key(problem)
-    return None if key is None else found.get(key)
+    return None if key is None else by_problem.get(key)
 
 
 def keep(key: str, candidate: Candidate) -> Path:
     """Store a result and return the file. Raises ArgumentError where it cannot be written."""
     path = place()
     with _LOCK:
-        found = {**read(path), key: candidate}  # another process may have written in the meantime
-        body = json.dumps({key: one.to_json() for key, one in sorted(found.items())}, indent=1).encode()
+        stored = {**read(path), key: candidate}  # another process may have written in the meantime
+        body = json.dumps({key: one.to_json() for key, one in sorted(stored.items())}, indent=1).encode()
         try:
             own_files.write(path, checksum(path.name, body) + b"\n" + body)
         except OSError as error:
             raise ArgumentError(f"what tuning found cannot be written to {path}: {error}") from None
-        _READ[path.parent] = found
+        _READ[path.parent] = stored
     for forget in _FOLLOWERS:
         forget()
     return path
@@ -79,11 +79,11 @@ def when_kept(forget: Callable[[], None]) -> None:
 def tuned() -> dict[str, Candidate]:
     """All results for this GPU, read once."""
     folder = own_files.folder(OWN_FOLDER)
-    found = _READ.get(folder)
-    if found is None:
+    remembered = _READ.get(folder)
+    if remembered is None:
         with _LOCK:
-            found = _READ[folder] = read(place())
-    return found
+            remembered = _READ[folder] = read(place())
+    return remembered
 
 
 def may_have(problem: Callable[[], Problem]) -> bool:
@@ -100,12 +100,12 @@ def read(path: Path) -> dict[str, Candidate]:
     check, _, body = data.partition(b"\n")
     if check != checksum(path.name, body):
         return {}
-    found = {}
+    candidates = {}
     listed: Any = json.loads(body)
     for key, one in listed.items():
         with contextlib.suppress(ArgumentError):
-            found[str(key)] = Candidate.from_json(one)
-    return found
+            candidates[str(key)] = Candidate.from_json(one)
+    return candidates
 
 
 def place() -> Path:

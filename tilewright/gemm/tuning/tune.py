@@ -99,9 +99,9 @@ def tune(
     assert key is not None, "a stand-in has no rows by index"
     ways = best_by_model(problem, positive("candidates", candidates))
     with progress_bar(progress, len(ways)) as advance:
-        found = search(problem, ways, specification(problem, a_major, b_major), seconds, command, advance)
-    found.file = store.keep(key, found.best)
-    return found
+        result = search(problem, ways, specification(problem, a_major, b_major), seconds, command, advance)
+    result.file = store.keep(key, result.best)
+    return result
 
 
 def search(
@@ -113,10 +113,10 @@ def search(
     end = time.monotonic() + seconds
 
     def measure(way: Candidate) -> None:
-        left = end - time.monotonic()
-        if left <= 0 or str(way) in failed:
+        remaining = end - time.monotonic()
+        if remaining <= 0 or str(way) in failed:
             return
-        answer = worker.us(way, min(STOPPED_AFTER, max(left, 1.0)))
+        answer = worker.us(way, min(STOPPED_AFTER, max(remaining, 1.0)))
         if isinstance(answer, FailedCandidate):
             failed[str(way)] = answer.reason
             times.pop(way, None)
@@ -157,16 +157,16 @@ def best_by_model(problem: Problem, count: int) -> list[Candidate]:
     plan = Plan.of(problem, entries, "auto", machine, may_pack="ABCD")
     shares = plan.shares
     assert not isinstance(shares, SplitK | SharedUnits), "the choice never takes these"
-    found = [Candidate.of(plan.entry, shares, plan.packing is not None)]
+    candidates = [Candidate.of(plan.entry, shares, plan.packing is not None)]
     taken = next(entry for entry in entries if refusal(entry, problem, "auto", capability_of(machine)) is None)
     ranked = [estimates(*one, count) for one in ways_to_lie(problem, entries, taken)]
-    sure = dict.fromkeys([*found, *(way for one in ranked for _, way in one[: max(1, count // OF_EACH)])])
+    sure = dict.fromkeys([*candidates, *(way for one in ranked for _, way in one[: max(1, count // OF_EACH)])])
     spare = count - len(sure)
     for _, way in sorted(chain(*ranked), key=itemgetter(0)):
-        if way not in found and (way in sure or spare > 0):
-            found.append(way)
+        if way not in candidates and (way in sure or spare > 0):
+            candidates.append(way)
             spare -= way not in sure
-    return found[:count]
+    return candidates[:count]
 
 
 def ways_to_lie(
