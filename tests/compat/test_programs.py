@@ -21,7 +21,7 @@ COMPILED = {
     "mixture_of_experts": ("sm_80", "cp.async.cg.shared.global"),
     "blackwell_task_scheduling": ("sm_100a", "tcgen05.mma.cta_group::1.kind::f16"),
     "blackwell_fmha": ("sm_100a", "tcgen05.mma.cta_group::1.kind::f16"),
-    "blackwell_mixed_input_gemm": ("sm_100a", "tcgen05.mma.cta_group::1.kind::f16 [d], [a]"),
+    "blackwell_mixed_input_gemm": ("sm_100a", "tcgen05.mma.cta_group::1.kind::f16"),
     "blackwell_scaled_gemm": ("sm_100a", "d.global.shared::cta.bulk_group"),
     "blackwell_grouped_gemm": ("sm_100a", "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group"),
     "blackwell_geforce_block_scaled_gemm": ("sm_120a", "block_scale.scale_vec"),

@@ -32,7 +32,14 @@ from tilewright.utils.grouped_schedule import (
     create_initial_search_state as create_initial_search_state,
 )
 from tilewright.utils.layout_enum import LayoutEnum as LayoutEnum
-from tilewright.utils.mixed_input_helpers import TransformMode as TransformMode
+from tilewright.utils.mixed_input_helpers import (
+    TransformMode as TransformMode, compute_smem_layout as compute_smem_layout,
+    get_copy_atom_a_transform as get_copy_atom_a_transform, get_divisibility as get_divisibility,
+    get_gmem_layout_scale as get_gmem_layout_scale, get_smem_layout_scale as get_smem_layout_scale,
+    get_tma_atom_kind as get_tma_atom_kind, get_transform_a_source as get_transform_a_source,
+    is_valid_scale_granularity as is_valid_scale_granularity, scale_partition as scale_partition,
+    scale_tma_partition as scale_tma_partition, transform_partition as transform_partition,
+)
 from tilewright.utils.persistent_schedule import PersistentScheduleSm90 as PersistentScheduleSm90
 from tilewright.utils.sm90 import (
     sm90_get_smem_layout_atom as sm90_get_smem_layout_atom,

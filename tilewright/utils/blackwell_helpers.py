@@ -356,8 +356,9 @@ def _smem_layout(
 ) -> Any:
     if is_k_major is None:
         is_k_major = tiled_mma.instruction.major_of(which) == "K"
-    held = tiled_mma.instruction.stored_type(which)
-    dtype = class_of(held) if held.width != scalar_of(dtype).width else dtype
+    instruction = tiled_mma.instruction
+    if scalar_of(dtype) == (instruction.type_a if which == "A" else instruction.type_b):
+        dtype = class_of(instruction.stored_type(which))  # bytes, where 16 narrow numbers take 16
     major = OperandMajorMode.K if is_k_major else OperandMajorMode.MN
     shape = tiled_mma.partition_shape(which, tile)
     # The atom must divide what one block holds: of a pair, half of the tile's rows or columns.

@@ -1,6 +1,6 @@
-"""A GEMM of narrow weights and Float16 activations: four warps convert the weights into tensor memory, from where the MMA
-reads them as operand A, while TMA brings operand B to shared memory. Int8 weights count as they are, Int4 weights times
-a scale for each row and GROUP columns."""
+"""A GEMM of narrow weights and Float16 activations: four warps convert the weights, from where the MMA reads them as
+operand A: in tensor memory, or for weights that are contiguous along M in shared memory. TMA brings weights, scales
+and activations to shared memory. Int8 weights count as they are, Int4 weights times a scale for each row and GROUP columns."""
 
 import cuda.bindings.driver as cuda
 import cutlass
@@ -8,78 +8,137 @@ import cutlass.cute as cute
 import cutlass.pipeline as pipeline
 import cutlass.utils as utils
 import cutlass.utils.blackwell_helpers as sm100_utils
+import cutlass.utils.mixed_input_helpers as mixed
 import torch
-from cutlass.cute.nvgpu import OperandMajorMode, cpasync, tcgen05
+from cutlass.cute.nvgpu import CopyUniversalOp, OperandMajorMode, cpasync, tcgen05
 from cutlass.cute.runtime import from_dlpack
+from cutlass.utils.mixed_input_helpers import TransformMode
 
-TILE, STAGES = (128, 64, 64), 2
+TILE, LOADED, CONVERTED = (128, 64, 64), 3, 2
 CONVERTERS = 128
 GROUP = 32  # columns that share a scale
-A_COLUMNS = TILE[2] // 2  # of tensor memory, two numbers a word
 
 
 class MixedInputGemm:
-    """D (M, N) = (W (M, K) * scale (M, K / GROUP)) * B (N, K), a block for each 128 rows."""
+    """D (M, N, 1) = (W (M, K, 1) * scale) * B (N, K, 1), a block for each 128 rows and 64 columns."""
 
-    def __init__(self, narrow):
-        self.narrow = narrow
+    def __init__(self, narrow, rows=TILE[0]):
+        self.narrow, self.tile = narrow, (rows, *TILE[1:])
 
     @cute.jit
     def __call__(
         self, w: cute.Tensor, scale: cute.Tensor | None, b: cute.Tensor, d: cute.Tensor, stream: cuda.CUstream
     ):
-        if cutlass.const_expr(self.narrow.width < 8):
+        if cutlass.const_expr(self.narrow is cutlass.Int4):
             w = cute.recast_tensor(w, self.narrow)
-            rows, groups = scale.shape
-            spread = cute.make_layout((rows, (GROUP, groups)), stride=(groups, (0, 1)))
-            scale = cute.make_tensor(scale.iterator, spread)
-        op = tcgen05.MmaF16BF16Op(
-            cutlass.Float16,
+        self.mode = TransformMode.ConvertOnly if cutlass.const_expr(scale is None) else TransformMode.ConvertScale
+        major = utils.LayoutEnum.from_tensor(w).mma_major_mode()
+        self.source = mixed.get_transform_a_source(major)
+        self.c_layout, self.dtype = utils.LayoutEnum.from_tensor(d), b.element_type
+        tiled_mma = sm100_utils.make_trivial_tiled_mma(
+            self.dtype,
+            self.dtype,
+            major,
+            OperandMajorMode.K,
             cutlass.Float32,
-            (TILE[0], TILE[1]),
             tcgen05.CtaGroup.ONE,
-            tcgen05.OperandSource.TMEM,
-            OperandMajorMode.K,
-            OperandMajorMode.K,
+            self.tile[:2],
+            self.source,
         )
-        tiled_mma = cute.make_tiled_mma(op)
         vmnk = cute.tiled_divide(cute.make_layout((1, 1, 1)), (tiled_mma.thr_id.shape,))
-        b_smem = sm100_utils.make_smem_layout_b(tiled_mma, TILE, b.element_type, STAGES)
-        stage = cute.slice_(b_smem, (None, None, None, 0))
-        load = sm100_utils.cluster_shape_to_tma_atom_B((1, 1), tiled_mma.thr_id)
-        tma_b, tb = cute.nvgpu.make_tiled_tma_atom_B(load, b, stage, TILE, tiled_mma, vmnk.shape)
-        self.nbytes = cute.size_in_bytes(b.element_type, stage)
-        self.kernel(tiled_mma, tma_b, tb, w, scale, d, b_smem).launch(
-            grid=(w.shape[0] // TILE[0], d.shape[1] // TILE[1], 1), block=(CONVERTERS + 64, 1, 1), stream=stream
+        a_smem, to_smem, b_smem = mixed.compute_smem_layout(
+            tiled_mma, self.tile, w.element_type, self.dtype, LOADED, CONVERTED
+        )
+        stage = (None, None, None, 0)
+        tma_a, ta = cute.nvgpu.make_tiled_tma_atom_A(
+            mixed.get_tma_atom_kind(False, False, is_b=False),
+            w,
+            cute.slice_(a_smem, stage),
+            self.tile,
+            tiled_mma,
+            vmnk.shape,
+        )
+        tma_b, tb = cute.nvgpu.make_tiled_tma_atom_B(
+            mixed.get_tma_atom_kind(False, False, is_b=True),
+            b,
+            cute.slice_(b_smem, stage),
+            self.tile,
+            tiled_mma,
+            vmnk.shape,
+        )
+        self.nbytes = cute.size_in_bytes(w.element_type, cute.slice_(a_smem, stage))
+        self.b_bytes = cute.size_in_bytes(self.dtype, cute.slice_(b_smem, stage))
+        tma_s, ts, s_smem = None, None, None
+        if cutlass.const_expr(scale is not None):
+            assert mixed.is_valid_scale_granularity(1, GROUP, w.element_type, w.shape[1], self.tile[2])
+            groups_major = utils.LayoutEnum.from_tensor(scale).mma_major_mode()
+            spread = mixed.get_gmem_layout_scale(w.shape, 1, GROUP, groups_major)
+            self.scale_tile, one, s_smem = mixed.get_smem_layout_scale(
+                self.tile, False, 1, GROUP, groups_major, scale.element_type, LOADED
+            )
+            tma_s, ts = cpasync.make_tiled_tma_atom(
+                mixed.get_tma_atom_kind(False, False, is_b=False),
+                cute.make_tensor(scale.iterator, spread),
+                one,
+                self.scale_tile,
+            )
+            self.nbytes += cute.size_in_bytes(scale.element_type, cute.filter_zeros(one))
+        copy_in = cute.make_copy_atom(CopyUniversalOp(), w.element_type)
+        copy_out = mixed.get_copy_atom_a_transform(
+            self.dtype, False, self.source, tiled_mma.partition_shape_A((self.tile[0], self.tile[2])), w.element_type
+        )
+        self.kernel(
+            tiled_mma, tma_a, ta, tma_b, tb, tma_s, ts, d, a_smem, to_smem, b_smem, s_smem, copy_in, copy_out
+        ).launch(
+            grid=(w.shape[0] // self.tile[0], d.shape[1] // self.tile[1], 1),
+            block=(CONVERTERS + 64, 1, 1),
+            stream=stream,
         )
 
     @cute.kernel
     def kernel(
         self,
         tiled_mma: cute.TiledMma,
+        tma_a: cute.CopyAtom,
+        ta: cute.Tensor,
         tma_b: cute.CopyAtom,
         tb: cute.Tensor,
-        w: cute.Tensor,
-        scale: cute.Tensor | None,
+        tma_s: cute.CopyAtom | None,
+        ts: cute.Tensor | None,
         d: cute.Tensor,
+        a_smem: cute.ComposedLayout,
+        to_smem: cute.ComposedLayout,
         b_smem: cute.ComposedLayout,
+        s_smem: cute.Layout | None,
+        copy_in: cute.CopyAtom,
+        copy_out: cute.CopyAtom,
     ):
         warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
         tidx, _, _ = cute.arch.thread_idx()
         m, n, _ = cute.arch.block_idx()
+        in_tmem = cutlass.const_expr(self.source == tcgen05.OperandSource.TMEM)
+        scaled = cutlass.const_expr(self.mode is TransformMode.ConvertScale)
         smem = utils.SmemAllocator()
-        s_b = smem.allocate_tensor(cutlass.Float16, b_smem.outer, 1024, b_smem.inner)
+        s_a = smem.allocate_tensor(copy_in.value_type, a_smem.outer, 1024, a_smem.inner)
+        s_b = smem.allocate_tensor(self.dtype, b_smem.outer, 1024, b_smem.inner)
         one, threads = (pipeline.CooperativeGroup(pipeline.Agent.Thread, x) for x in (1, CONVERTERS))
-        b_producer, b_consumer = pipeline.PipelineTmaUmma.create(
-            barrier_storage=smem.allocate_array(cutlass.Int64, 2 * STAGES),
-            num_stages=STAGES,
+        a_producer, a_consumer = pipeline.PipelineTmaAsync.create(
+            barrier_storage=smem.allocate_array(cutlass.Int64, 2 * LOADED),
+            num_stages=LOADED,
             producer_group=one,
-            consumer_group=one,
+            consumer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread, CONVERTERS // 32),
             tx_count=self.nbytes,
         ).make_participants()
-        a_producer, a_consumer = pipeline.PipelineAsyncUmma.create(
-            barrier_storage=smem.allocate_array(cutlass.Int64, 2 * STAGES),
-            num_stages=STAGES,
+        b_producer, b_consumer = pipeline.PipelineTmaUmma.create(
+            barrier_storage=smem.allocate_array(cutlass.Int64, 2 * LOADED),
+            num_stages=LOADED,
+            producer_group=one,
+            consumer_group=one,
+            tx_count=self.b_bytes,
+        ).make_participants()
+        to_producer, to_consumer = pipeline.PipelineAsyncUmma.create(
+            barrier_storage=smem.allocate_array(cutlass.Int64, 2 * CONVERTED),
+            num_stages=CONVERTED,
             producer_group=threads,
             consumer_group=one,
         ).make_participants()
@@ -92,36 +151,56 @@ class MixedInputGemm:
         tmem = utils.TmemAllocator(
             smem.allocate_array(cutlass.Int32, 1), barrier_for_retrieve=pipeline.NamedBarrier(2, CONVERTERS + 32)
         )
-        k_tiles = w.shape[1] // TILE[2]
+        k_tiles = cute.size(ta, mode=[1]) // self.tile[2]
         thr_mma = tiled_mma.get_slice(0)
-        acc_layout = tiled_mma.make_fragment_C(tiled_mma.partition_shape_C(TILE[:2])).layout
+        acc_like = tiled_mma.make_fragment_C(cute.append(tiled_mma.partition_shape_C(self.tile[:2]), 1))
+        if in_tmem:
+            a_like = tiled_mma.make_fragment_A(to_smem.outer)
+            s_to = None
+        else:
+            s_to = smem.allocate_tensor(self.dtype, to_smem.outer, 1024, to_smem.inner)
+        s_s = None
+        if scaled:
+            s_s = thr_mma.partition_A(smem.allocate_tensor(cutlass.Float16, s_smem, 128))
 
         if warp == 5:
-            gb = thr_mma.partition_B(cute.local_tile(tb, (TILE[1], TILE[2]), (n, None)))
+            ga = thr_mma.partition_A(cute.local_tile(ta, (self.tile[0], self.tile[2]), (m, None, 0)))
+            gb = thr_mma.partition_B(cute.local_tile(tb, (self.tile[1], self.tile[2]), (n, None, 0)))
+            tasa, taga = cpasync.tma_partition(
+                tma_a, 0, cute.make_layout(1), cute.group_modes(s_a, 0, 3), cute.group_modes(ga, 0, 3)
+            )
             tbsb, tbgb = cpasync.tma_partition(
                 tma_b, 0, cute.make_layout(1), cute.group_modes(s_b, 0, 3), cute.group_modes(gb, 0, 3)
             )
-            for k in range(k_tiles):
+            if scaled:
+                gs = thr_mma.partition_A(cute.local_tile(ts, self.scale_tile, (m, None, 0)))
+                tsss, tsgs = mixed.scale_tma_partition(s_s, gs, tma_s, (0, 0, 0, 0), cute.make_layout(1))
+            for k in cutlass.range(k_tiles):
+                handle = a_producer.acquire_and_advance()
+                cute.copy(tma_a, taga[None, k], tasa[None, handle.index], tma_bar_ptr=handle.barrier)
+                if scaled:
+                    cute.copy(tma_s, tsgs[None, k], tsss[None, handle.index], tma_bar_ptr=handle.barrier)
                 handle = b_producer.acquire_and_advance()
                 cute.copy(tma_b, tbgb[None, k], tbsb[None, handle.index], tma_bar_ptr=handle.barrier)
+            a_producer.tail()
             b_producer.tail()
 
         if warp == 4:
             tmem.wait_for_alloc()
             base = tmem.retrieve_ptr(cutlass.Float32)
-            acc = cute.make_tensor(base, acc_layout)
-            a_layout = tiled_mma.make_fragment_A(tiled_mma.partition_shape_A((TILE[0], TILE[2]))).layout
+            acc = cute.make_tensor(base, acc_like.layout)[None, None, None, 0]
+            if in_tmem:
+                frag_a = cute.make_tensor((base + self.tile[1]).with_dtype(self.dtype), a_like.layout)
+            else:
+                frag_a = tiled_mma.make_fragment_A(s_to)
             frag_b = tiled_mma.make_fragment_B(s_b)
             done = acc_producer.acquire_and_advance()
             tiled_mma.set(tcgen05.Field.ACCUMULATE, False)
-            for k in range(k_tiles):
-                of_b, of_a = b_consumer.wait_and_advance(), a_consumer.wait_and_advance()
-                cute.arch.tcgen05_fence_after_thread_sync()
-                place = base + TILE[1] + k % STAGES * A_COLUMNS
-                frag_a = cute.make_tensor(place.with_dtype(cutlass.Float16), a_layout)
-                for block in range(cute.size(frag_a, mode=[2])):
-                    from_b = frag_b[None, None, block, of_b.index]
-                    cute.gemm(tiled_mma, acc, frag_a[None, None, block], from_b, acc)
+            for _ in cutlass.range(k_tiles):
+                of_b, of_a = b_consumer.wait_and_advance(), to_consumer.wait_and_advance()
+                for block in cutlass.range_constexpr(cute.size(frag_b, mode=[2])):
+                    from_a, from_b = frag_a[None, None, block, of_a.index], frag_b[None, None, block, of_b.index]
+                    cute.gemm(tiled_mma, acc, from_a, from_b, acc)
                     tiled_mma.set(tcgen05.Field.ACCUMULATE, True)
                 of_b.release()
                 of_a.release()
@@ -132,71 +211,82 @@ class MixedInputGemm:
             tmem.allocate(128)
             tmem.wait_for_alloc()
             base = tmem.retrieve_ptr(cutlass.Float32)
-            gw = cute.local_tile(w, (TILE[0], TILE[2]), (m, None))
-            for k in range(k_tiles):
-                place = base + TILE[1] + k % STAGES * A_COLUMNS
-                rows = cute.make_tensor(
-                    place.with_dtype(cutlass.Float16), cute.make_layout((TILE[0], TILE[2]), stride=(2 * 65536, 1))
-                )
-                atom = cute.make_copy_atom(tcgen05.St32x32bOp(tcgen05.Repetition(A_COLUMNS)), cutlass.Float16)
-                r2t = tcgen05.make_tmem_copy(atom, rows)
-                mine = r2t.get_slice(tidx)
-                weights = mine.partition_S(gw[None, None, k])
-                narrow = cute.make_rmem_tensor(weights.shape, self.narrow)
-                cute.autovec_copy(weights, narrow)
-                wide = cute.make_rmem_tensor(weights.shape, cutlass.Float16)
-                wide.store(narrow.load().to(cutlass.Float16))
-                if cutlass.const_expr(scale is not None):
-                    gs = cute.local_tile(scale, (TILE[0], TILE[2]), (m, None))
-                    from_s = mine.partition_S(gs[None, None, k])
-                    factors = cute.make_fragment_like(from_s)
-                    cute.autovec_copy(cute.filter_zeros(from_s), cute.filter_zeros(factors))
-                    wide.store(wide.load() * factors.load())
-                handle = a_producer.acquire_and_advance()
-                cute.arch.tcgen05_fence_after_thread_sync()
-                cute.copy(r2t, wide, mine.partition_D(rows))
-                cute.arch.fence_view_async_tmem_store()
-                cute.arch.tcgen05_fence_before_thread_sync()
-                handle.commit()
-            acc = cute.make_tensor(base, acc_layout)[(None, None), 0, 0]
-            gd = thr_mma.partition_C(cute.local_tile(d, TILE[:2], (m, n)))[(None, None), 0, 0]
-            t2r = tcgen05.make_tmem_copy(
-                cute.make_copy_atom(tcgen05.Ld32x32bOp(tcgen05.Repetition.x32), cutlass.Float32), acc
+            converted = s_to
+            if in_tmem:
+                converted = cute.make_tensor((base + self.tile[1]).with_dtype(self.dtype), a_like.layout)
+            src_copy, dst_copy, parts, to = mixed.transform_partition(
+                self.source, self.mode, copy_in, copy_out, s_a, converted, tidx
             )
-            mine = t2r.get_slice(tidx)
-            to = mine.partition_D(gd)
-            sums = cute.make_rmem_tensor(to.shape, cutlass.Float32)
+            part = (None, None, None, None)
+            narrow = cute.make_rmem_tensor(parts[(*part, 0)].shape, parts.element_type)
+            wide = cute.make_rmem_tensor(parts[(*part, 0)].shape, self.dtype)
+            if scaled:
+                copy_s, scales, of_groups, of_elements = mixed.scale_partition(src_copy, s_s, tidx, cutlass.Float16)
+            for _ in cutlass.range(k_tiles):
+                handle = a_consumer.wait_and_advance()
+                cute.autovec_copy(parts[(*part, handle.index)], narrow)
+                values = mixed.cvt_tensor_a(narrow, self.dtype, False)
+                if scaled:
+                    cute.copy(copy_s, cute.filter_zeros(scales[(*part, handle.index)]), of_groups)
+                    values = values * of_elements.load()
+                wide.store(values)
+                handle.release()
+                handle = to_producer.acquire_and_advance()
+                mixed.store_transformed_a(wide, to[(*part, handle.index)], dst_copy)
+                if in_tmem:
+                    cute.arch.fence_view_async_tmem_store()
+                else:
+                    cute.arch.fence_proxy("async.shared", space="cta")
+                handle.commit()
+            gd = thr_mma.partition_C(cute.local_tile(d, self.tile[:2], (None, None, None)))
+            t2r, accs, sums = mixed.epilog_tmem_copy_and_partition(
+                self.tile,
+                self.c_layout,
+                cutlass.Float32,
+                cutlass.Float32,
+                tidx,
+                cute.make_tensor(base, acc_like.layout),
+                gd,
+                self.tile[:2],
+                False,
+            )
+            of_d = t2r.get_slice(tidx).partition_D(
+                cute.flat_divide(utils.gemm.sm100.transform_partitioned_tensor_layout(gd), self.tile[:2])
+            )
             handle = acc_consumer.wait_and_advance()
-            cute.copy(t2r, mine.partition_S(acc), sums)
+            cute.copy(t2r, accs[None, None, None, 0, 0, 0], sums)
             cute.arch.fence_view_async_tmem_load()
             handle.release()
-            cute.autovec_copy(sums, to)
+            cute.autovec_copy(sums, of_d[None, None, None, 0, 0, m, n, 0])
             tmem.relinquish_alloc_permit()
             pipeline.NamedBarrier(1, CONVERTERS).arrive_and_wait()
             tmem.free(base)
 
 
-def run(m, n, k, narrow):
-    b = torch.randint(-2, 3, (n, k)).half().cuda()
-    d = torch.zeros(m, n).cuda()
+def run(m, n, k, narrow, scaled=False, along_m=False, rows=TILE[0]):
+    values = torch.randint(-8, 8, (m, k, 1), dtype=torch.int8)
+    w = values.permute(2, 1, 0).contiguous().permute(2, 1, 0) if along_m else values
     if narrow is cutlass.Int4:
-        values = torch.randint(-8, 8, (m, k))
-        w = ((values[:, ::2] & 15) | (values[:, 1::2] << 4)).to(torch.uint8).cuda()  # the first in the low half
-        scale = (2.0 ** torch.randint(-2, 3, (m, k // GROUP))).half().cuda()
-        want = (values.cuda() * scale.repeat_interleave(GROUP, 1).float()) @ b.float().T
-        scale = from_dlpack(scale, assumed_align=16)
-    else:
-        w, scale = torch.randint(-127, 128, (m, k), dtype=torch.int8).cuda(), None
-        want = w.float() @ b.float().T
+        w = ((w[:, ::2] & 15) | (w[:, 1::2] << 4)).view(torch.uint8)  # the first in the low half
+    w, values = w.cuda(), values.cuda()
+    b = torch.randint(-2, 3, (n, k, 1)).half().cuda()
+    d = torch.zeros(m, n, 1).cuda()
+    scale, want = None, values[:, :, 0].float() @ b[:, :, 0].float().T
+    if scaled:
+        factors = (2.0 ** torch.randint(-2, 3, (1, k // GROUP, m))).half().cuda().permute(2, 1, 0)
+        want = (values[:, :, 0].float() * factors[:, :, 0].float().repeat_interleave(GROUP, 1)) @ b[:, :, 0].float().T
+        scale = from_dlpack(factors, assumed_align=16)
     stream = cuda.CUstream(torch.cuda.current_stream().cuda_stream)
     w, b, to = (from_dlpack(x, assumed_align=16) for x in (w, b, d))
-    MixedInputGemm(narrow)(w, scale, b, to, stream)
+    MixedInputGemm(narrow, rows)(w, scale, b, to, stream)
     torch.cuda.synchronize()
-    assert torch.equal(d, want), (m, n, k, narrow)
+    assert torch.equal(d[:, :, 0], want), (m, n, k, scaled, along_m)
 
 
 if __name__ == "__main__":
     torch.manual_seed(0)
-    run(256, 64, 192, cutlass.Int8)
-    run(128, 128, 128, cutlass.Int4)
+    run(256, 64, 256, cutlass.Int8)
+    run(128, 128, 128, cutlass.Int4, scaled=True)
+    run(128, 64, 128, cutlass.Int8, along_m=True)
+    run(64, 64, 64, cutlass.Int8, rows=64)
     print("PASS")
