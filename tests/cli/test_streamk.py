@@ -74,6 +74,7 @@ def test_a_wrong_result_is_said_and_ends_in_1(
         (["--kernel", "hopper_f16", "--tile", "64x64x32"], "kernel hopper_f16 has no size of tile (64, 64, 32) whose"),
         (["--picture", "x.bmp"], "must end in .svg"),
         (["--tile", "64x64x7"], "vectors"),
+        (["--alpha", "nan"], "alpha is nan: a scale must be finite"),
     ],
 )
 def test_mistakes(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -83,7 +83,7 @@ def test_exact_in_every_family(name: str, m: int, n: int, p: float, seed: int, o
 def test_seeds_on_the_device_and_the_gradient(device: str) -> None:
     torch = pytest.importorskip("torch")
     a, b = (torch.ones(shape, dtype=torch.float16, device=device) for shape in ((40, 16), (16, 72)))
-    seed, offset = (torch.tensor([x], device=device) for x in (-5, 3))
+    seed, offset = torch.tensor([-5], device=device), torch.tensor(3, device=device)  # also of no dimensions
     for step in range(3):  # the second is the launch of the first
         mask = torch.from_numpy(dropout_mask(40, 72, 0.5, -5, 3 + step)).to(device)
         assert torch.equal(matmul(a, b, epilogue=Dropout(0.5, seed, offset)), torch.where(mask, 32.0, 0.0).half())

@@ -92,6 +92,41 @@ def test_transposed_problem(order: str) -> None:
     np.testing.assert_array_equal(d, (product(a, b) + 3 * c).astype(np.float16))
 
 
+@pytest.mark.parametrize("how", ["data_parallel", "stream_k", SplitK(2), SplitK(2, "parallel")], ids=str)
+@pytest.mark.parametrize("kernel", ["tensorop_f16", "hopper_f16"])
+def test_factors_that_the_device_knows(kernel: str, how: Any) -> None:
+    """One number, a vector of one for each row, beside a number; read by each launch."""
+    c, rows = np.full((M, N), 3, np.float16), np.arange(M, dtype=np.float32) % 5
+    for alpha, beta in (
+        (np.full((), 2, np.float32), rows),
+        (rows, 0.5),
+        (rows, 0.0),
+        (-1.0, np.full(1, 2, np.float32)),
+    ):
+        arguments, d, expected = problem(C=c, alpha=alpha, beta=beta)
+        handle = GemmUniversal(kernel, how)
+        handle.initialize(arguments, memory(handle.workspace_size(arguments)))
+        for _ in range(2):
+            handle()
+            a, b = (x[:, None] if np.size(x) > 1 else x for x in (alpha, beta))
+            np.testing.assert_array_equal(d, (a * expected + b * c).astype(np.float16))
+            rows += 1
+
+
+def test_factors_of_rows_are_not_those_of_columns() -> None:
+    arguments, _, _ = problem(alpha=np.ones(M, np.float32))
+    with pytest.raises(ArgumentError, match="would be those of its columns"):
+        arguments.transposed_problem()
+    arguments, _, _ = problem(alpha=np.ones(M, np.int32))
+    assert "alpha is an array of Int32, which does not multiply sums of Float32" in (
+        GemmUniversal().can_implement(arguments).message
+    )
+    c = np.ones((M, N), np.float32)
+    arguments, d, expected = problem(C=c, alpha=np.full(1, 2, np.float32), beta=3.0)
+    GemmUniversal()(arguments)
+    np.testing.assert_array_equal(d, (2 * expected + 3).astype(np.float16))
+
+
 def test_avail_sms() -> None:
     """1 is data-parallel; a few make as many shares."""
     handle = GemmUniversal("tensorop_f16", "stream_k")

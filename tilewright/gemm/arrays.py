@@ -229,10 +229,10 @@ def check_types(a: Any, b: Any) -> None:
 
 
 def dynamic(matrix: Any) -> Any:
-    """A matrix of run-time extents and strides. Where both strides are 1, one extent is 1 and either mode may be the
-    contiguous one."""
-    either = matrix.stride == (1, 1)
-    return matrix.mark_layout_dynamic(leading_dim=1) if either else matrix.mark_layout_dynamic()
+    """A matrix, or a stack of them, of run-time extents and strides. Where several strides are 1, all but one of their
+    extents are 1, and any of these modes may be the contiguous one."""
+    ones = [mode for mode, stride in enumerate(matrix.stride) if stride == 1]
+    return matrix.mark_layout_dynamic(leading_dim=ones[-1]) if len(ones) > 1 else matrix.mark_layout_dynamic()
 
 
 def asks_for_gradient(source: Any) -> bool:

@@ -131,6 +131,8 @@ A, B = drawn(0, 4, 8).astype(C64), drawn(1, 8, 6).astype(C64)
         ({"a": np.stack([A] * 2), "b": np.stack([B] * 3)}, "leading dimensions of a .* and b .* cannot be broadcast"),
         ({"out": np.zeros((4, 5), C64)}, r"out must have the shape of the result, \(4, 6\), not \(4, 5\)"),
         ({"beta": 1.0}, "beta = .* without c"),
+        ({"alpha": np.ones(4, C64)}, "alpha is a number, not array"),
+        ({"beta": "1", "c": np.zeros((4, 6), C64)}, "beta is a number, not '1'"),
         ({"transform_b": "transpose"}, "transform_b is a ComplexTransform, 'none' or 'conjugate', not 'transpose'"),
         ({"math": "multiply_add"}, "math is one of multiply_add_complex, multiply_add_complex_gaussian, not"),
         ({"precision": "tf64"}, "precision is one of"),

@@ -63,6 +63,29 @@ def test_zero_points(m: int, group: int, name: str, device: str) -> None:
     np.testing.assert_array_equal(result.cpu().numpy(), exact)
 
 
+@pytest.mark.parametrize("rows", [3, 70])
+@pytest.mark.parametrize("kind", ["int4", "int8", "e4m3", "e2m1", "zeros"])
+def test_one_scale_for_each_column(kind: str, rows: int) -> None:
+    rng = np.random.default_rng(5)
+    a, scales = rng.integers(-2, 3, (rows, 384)).astype(F16), np.exp2(rng.integers(-2, 3, (24, 1))).astype(np.float32)
+    numbers, more, dense = rng.integers(0, 5, (24, 384)).astype(np.int8), {}, scales
+    if kind == "zeros":  # integers of 0 to 15 may be uint8
+        zeros = rng.integers(0, 5, (24, 1)).astype(np.uint8)
+        numbers, more, dense = numbers.view(np.uint8), {"zeros": zeros}, scales * (numbers - zeros.astype(float))
+    elif kind == "e2m1":
+        numbers, dense = numbers[:, ::2] | numbers[:, 1::2] << 4, scales * numbers / 2
+        numbers = numbers.view(np.uint8)  # the numbers 0 to 4 are those of bits 0, 0.5, 1, 1.5, 2
+    elif kind == "e4m3":
+        numbers, dense = numbers.astype(ml_dtypes.float8_e4m3fn), scales * numbers
+    else:
+        more, dense = {"bits": int(kind[3:])}, scales * numbers
+    prepared = prepare_weight(numbers, scales, **more)
+    np.testing.assert_array_equal(mixed_matmul(a, prepared, out_dtype=Float32), a.astype(float) @ dense.T)
+    more = {name: x.reshape(-1) if name == "zeros" else x for name, x in more.items()}
+    vectors = prepare_weight(numbers, scales.reshape(-1), **more)
+    assert vectors.settings == prepared.settings and (vectors.scales == prepared.scales).all()
+
+
 @pytest.mark.unchecked
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(
@@ -178,7 +201,8 @@ WEIGHT, SCALES = np.zeros((16, 256), np.int8), np.ones((16, 2), F16)
     [
         (WEIGHT[:15], SCALES[:15], "with N in 8s and K in 128s, not Int8 of shape"),
         (WEIGHT.astype(F16), SCALES, "is an .* of int8 .* not Float16"),
-        (WEIGHT, SCALES[:, :1], r"scales has the shape \(16, 1\); for a weight \(16, 256\) it is \(16, 8\) or"),
+        (WEIGHT, np.ones((16, 3), F16), r"scales has the shape \(16, 3\); for a weight \(16, 256\) it is \(16, 8\) or"),
+        (WEIGHT.view(np.uint8), SCALES, "uint8 is pairs of 4-bit floats: integers of one byte each are int8"),
         (WEIGHT, np.ones((16, 2)), "scales are Float16, BFloat16 or Float32, not Float64"),
         (WEIGHT + 8, SCALES, "weight has numbers of 8 to 8, not of -8 to 7"),
         (WEIGHT, [1.0], "scales is builtins.list, not an array"),

@@ -104,6 +104,18 @@ def test_scales_of_blocks(dtypes: tuple[Any, Any], columns: int, device: str) ->
     np.testing.assert_array_equal(result.cpu().numpy(), exact)
 
 
+@pytest.mark.parametrize("mode", [0, 1])
+def test_one_group_with_one_block(mode: int) -> None:
+    """All strides of the stack of scales are 1."""
+    a, b = np.full((8, 128), 2, E4M3), np.full((16, 128), 3, E4M3).T
+    one, ends = np.full((1, 1, 1), 0.5, np.float32), np.array([16 if mode else 8], np.int32)
+    if mode:
+        result = scaled_grouped_matmul(a[None], b, one, np.ones((1, 16), np.float32), ends)
+    else:
+        result = scaled_grouped_matmul(a, b[None], np.ones((8, 1), np.float32), one, ends)
+    np.testing.assert_array_equal(result.astype(float), np.full((8, 16), 384.0))
+
+
 @pytest.mark.parametrize("device", [*DEVICES, "sm_100a", "sm_120a"])
 @pytest.mark.parametrize("rows", [1, 128])
 def test_scales_of_blocks_of_groups_of_columns(rows: int, device: str) -> None:

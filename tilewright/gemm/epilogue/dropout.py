@@ -127,6 +127,8 @@ class Dropout(OfWholeSums):
                 object.__setattr__(self, name, Int64((int(value) + 2**63) % 2**64 - 2**63))
             elif isinstance(value, (bool, float, str)) or value is None:
                 raise ArgumentError(f"Dropout: {name} is an integer or an array of one Int64, not {value!r}")
+            elif getattr(value, "shape", None) == ():  # an array of no dimensions has one number, too
+                object.__setattr__(self, name, value.reshape(1))
 
     @property
     def numbers(self) -> list[Any]:

@@ -16,6 +16,7 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm.epilogue.functions import OfWholeSums
 from tilewright.gemm.epilogue.tile import EpilogueTile
 from tilewright.lang.arguments.arrays import array_behind
+from tilewright.lang.numbers.numeric import Numeric
 
 BLOCK = 128
 """Elements of a block of scales along K, and along M or N where it is square."""
@@ -66,18 +67,22 @@ class PerRowLinComb:
     [2.0, 34.0, 66.0, 98.0]
     """
 
-    alpha: Any  # (M,) or a static (1,), a cute.Tensor or an array
+    alpha: Any  # (M,) or a static (1,), a cute.Tensor or an array; or a Numeric
     beta: Any = None  # the same
     first: Any = True
     """Whether C is the user's; of the later parts of a K that is split it is what D has."""
 
     @property
     def vectors(self) -> list[tuple[Any, int]]:
-        return [(vector, 0) for vector in (self.alpha, self.beta) if vector is not None and not is_one(vector)]
+        return [(vector, 0) for vector in self.arrays if not is_one(vector)]
 
     @property
     def numbers(self) -> list[Any]:
-        return [vector for vector in (self.alpha, self.beta) if vector is not None and is_one(vector)]
+        return [vector for vector in self.arrays if is_one(vector)]
+
+    @property
+    def arrays(self) -> list[Any]:
+        return [factor for factor in (self.alpha, self.beta) if factor is not None and not isinstance(factor, Numeric)]
 
     def set_k_partition(self, k: Any, partitions: Any) -> PerRowLinComb:
         """The first part adds beta * C; the others, what D has."""
@@ -96,6 +101,8 @@ class PerRowLinComb:
                 acc.store(acc.load() + tile.source().to(acc.element_type))
 
     def of_rows(self, vector: Any, tile: EpilogueTile) -> Any:
+        if isinstance(vector, Numeric):
+            return vector
         return tile.number(vector) if is_one(vector) else tile.column(vector)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -35,6 +36,8 @@ class GemmUniversalArguments:
 
     Args:
         C: what beta multiplies; may be D itself.
+        alpha, beta: numbers; or arrays on the device of one number, or of one for each row of D, which launches read:
+            they may change between launches.
         mode: a :class:`GemmUniversalMode`, or its value.
         batch_count: parts of K (``kGemm``, ``kGemmSplitKParallel``), or the number of products (checked against the
             operands'; 1 leaves it to them).
@@ -50,8 +53,8 @@ class GemmUniversalArguments:
     B: Any
     D: Any
     C: Any = None
-    alpha: float = 1.0
-    beta: float = 0.0
+    alpha: Any = 1.0
+    beta: Any = 0.0
     mode: GemmUniversalMode | str = GemmUniversalMode.kGemm
     batch_count: int = 1
     epilogue: EpilogueFunction | None = None
@@ -96,6 +99,8 @@ class GemmUniversalArguments:
             raise ArgumentError("the transposed problem would scatter columns of D: scatter_D_indices names rows")
         if self.epilogue is not None:
             raise ArgumentError("an epilogue of your own is written for rows and columns of D: transpose it yourself")
+        if any(math.prod(getattr(x, "shape", ())) > 1 for x in (self.alpha, self.beta)):
+            raise ArgumentError("alpha and beta for each row of D would be those of its columns: give one number")
         return replace(
             self,
             A=_transposed(self.B),

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import numbers
+from typing import Any
 
 import numpy as np
 
 from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import dynamic
 from tilewright.gemm.epilogue.functions import Chain, LinearCombination, Residual, ScaledSource
+from tilewright.gemm.epilogue.scales import PerRowLinComb
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.problem import Problem
+from tilewright.lang.arguments.arrays import array_of
 from tilewright.lang.arguments.dlpack import from_dlpack
 
 LARGEST = {"int": 2**31 - 1, 64: 1.7e308}
@@ -24,8 +28,6 @@ def linear_combination(
     have no effect. A C of another type than D's is read by a function behind that. ArgumentError where the numbers, or
     C, do not allow it."""
     acc, source = entry.config.acc_dtype, problem.source
-    if beta and not problem.has_c and source is None:
-        raise ArgumentError(f"beta = {beta} needs a matrix c")
     for name, value in (("alpha", alpha), ("beta", beta)):
         check_scale(name, value)
         # Int32 reaches one further below zero than above it.
@@ -33,6 +35,8 @@ def linear_combination(
             raise ArgumentError(f"{name} is beyond what {acc} holds")
         if acc.is_integer and not float(value).is_integer():
             raise ArgumentError(f"{name} = {value}: kernel {entry.name} computes with integers, so it must be one")
+    if beta and not problem.has_c and source is None:
+        raise ArgumentError(f"beta = {beta} needs a matrix c")
     number = int if acc.is_integer else float
     if beta and source is not None:
         if not acc.is_same_kind(source.dtype) or source.dtype.width > acc.width:
@@ -45,8 +49,51 @@ def linear_combination(
     return LinearCombination(acc(number(alpha)), acc(number(beta)) if problem.has_c else None)
 
 
+def is_array(value: Any) -> bool:
+    """Whether a factor is an array: its numbers are those of the device, one for all rows or one for each."""
+    return hasattr(value, "shape") and not isinstance(value, np.number)
+
+
+def combination_of_arrays(entry: KernelEntry, problem: Problem, alpha: Any, beta: Any) -> PerRowLinComb | Chain:
+    """alpha * sums + beta * C where one of both, or each, :func:`is_array`: one number, or a vector of one for each row
+    of D. ArgumentError for others, and where there is no C."""
+    acc, source = entry.config.acc_dtype, problem.source
+    factors = [factor_of("alpha", alpha, acc), factor_of("beta", beta, acc)]
+    if not is_array(beta) and beta == 0:
+        return PerRowLinComb(factors[0])
+    if not problem.has_c and source is None:
+        raise ArgumentError("beta needs a matrix C")
+    if source is None:
+        return PerRowLinComb(*factors)
+    if is_array(beta):
+        raise ArgumentError(f"beta is an array, and C is {source.dtype}, D {problem.D.dtype}: give both one type")
+    return Chain((PerRowLinComb(factors[0]), Residual(dynamic(from_dlpack(source.source)), factors[1])))
+
+
+def factor_of(name: str, value: Any, acc: Any) -> Any:
+    """A factor as :class:`PerRowLinComb` takes it."""
+    if not is_array(value):
+        check_scale(name, value)
+        return acc(int(value) if acc.is_integer else float(value))
+    dtype = array_of(value).dtype
+    if not acc.is_same_kind(dtype):
+        raise ArgumentError(f"{name} is an array of {dtype}, which does not multiply sums of {acc}")
+    if math.prod(value.shape) == 1:
+        return from_dlpack(value.reshape(-1))
+    if len(value.shape) != 1:
+        raise ArgumentError(
+            f"{name} is one number or a vector with one for each row, not of shape {tuple(value.shape)}"
+        )
+    return from_dlpack(value).mark_layout_dynamic()
+
+
 def check_scale(name: str, value: float) -> None:
     """ArgumentError for what is no finite number."""
+    if is_array(value):
+        raise ArgumentError(
+            f"{name} must be a number, got an array of shape {tuple(value.shape)}: an array is a factor of "
+            "GemmUniversal, and of the epilogue function PerRowLinComb"
+        )
     if not isinstance(value, (numbers.Real, np.number)):
         raise ArgumentError(f"{name} must be a number, got {value!r}")
     # NaN is the number that differs from itself.

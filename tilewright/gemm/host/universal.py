@@ -18,7 +18,7 @@ from tilewright.gemm.host.epilogue_operands import check_epilogue
 from tilewright.gemm.host.handle import Handle
 from tilewright.gemm.host.plan import Decomposition, Plan, alignment_of, limits
 from tilewright.gemm.host.problem import Problem
-from tilewright.gemm.host.scales import check_result, linear_combination
+from tilewright.gemm.host.scales import check_result, combination_of_arrays, is_array, linear_combination
 from tilewright.gemm.host.transfer import zeros_beside
 from tilewright.gemm.host.universal_problem import problem_of
 from tilewright.gemm.host.workspace import WorkspaceBuffer, check_apart, check_stream, own_memory, workspace_memory
@@ -233,7 +233,8 @@ class GemmUniversal:
         if is_untransposed(function):
             entries = [entry.untransposed for entry in entries]
         how = self.decomposition if decomposition is None else decomposition
-        plan = Plan.of(problem, entries, how, machine, self.reduction, split, avail_sms, MAY_PACK[epilogue is None])
+        packs = MAY_PACK[epilogue is None and not (is_array(alpha) or is_array(beta))]
+        plan = Plan.of(problem, entries, how, machine, self.reduction, split, avail_sms, packs)
         return PreparedProblem(problem, function, plan)
 
     def _misaligned(self, arguments: GemmUniversalArguments) -> list[Status]:
@@ -293,9 +294,13 @@ def epilogue_of(
 ) -> EpilogueFunction:
     """The user's function, or alpha and beta as one."""
     check_result(entry, problem)
+    if epilogue is None and (is_array(alpha) or is_array(beta)):
+        function = combination_of_arrays(entry, problem, alpha, beta)
+        check_epilogue(function, problem)
+        return function
     if epilogue is None:
         return linear_combination(entry, problem, alpha, beta)
-    if (alpha, beta) != (1.0, 0.0):
+    if is_array(alpha) or is_array(beta) or (alpha, beta) != (1.0, 0.0):
         raise ArgumentError(
             f"alpha = {alpha} and beta = {beta} with an epilogue of your own: put them into it, for instance as "
             "Chain((LinearCombination(alpha, beta), yours))"

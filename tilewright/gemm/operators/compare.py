@@ -17,6 +17,7 @@ from tilewright.gemm.choice.registry import KERNELS
 from tilewright.gemm.family import FAMILIES
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.plan import limits
+from tilewright.gemm.host.scales import check_scale
 from tilewright.gemm.operators.gemm import gemm, launcher
 from tilewright.gemm.schedule.blocks import Block, data_parallel, split_k, stream_k
 from tilewright.gemm.schedule.gantt import Costs, Schedule, schedule
@@ -141,6 +142,8 @@ class Comparison(Decompositions):
         occupancy: int | None = None,
         kernel: str = "tensorop_f16",
     ) -> None:
+        for name, scale in zip(("alpha", "beta"), scales, strict=True):
+            check_scale(name, scale)
         self.machine, self.scales = machine, scales
         here, smem = limits(machine)
         entry = entry_of(kernel, tile)

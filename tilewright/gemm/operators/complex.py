@@ -16,6 +16,7 @@ import contextlib
 import sys
 from dataclasses import dataclass
 from enum import Enum
+from numbers import Complex
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -104,6 +105,9 @@ def complex_matmul(
     form = Planar if isinstance(a, tuple) else Interleaved
     arrays = {name: x for name, x in {"a": a, "b": b, "out": out, "c": c}.items() if x is not None}
     check(arrays, form is Planar)
+    for name, factor in (("alpha", alpha), ("beta", beta)):
+        if not isinstance(factor, (Complex, np.number)):
+            raise ArgumentError(f"{name} is a number, not {factor!r}")
     if c is None and beta:
         raise ArgumentError(f"beta = {beta} without c: give c")
     if precision not in PRECISIONS:

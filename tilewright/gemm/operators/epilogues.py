@@ -68,13 +68,15 @@ def source_apart(
 ) -> tuple[Any, float, str | None, Any]:
     """c, beta, activation and epilogue of a call: a c of another type than the result's is read by a function of the
     epilogue, behind which the activation is another one."""
+    check_scale("beta", beta)
+    if beta == 0:
+        return c, beta, activation, epilogue
     for name, x in {"a": a, "c": c, "out": c if out is None else out}.items():
         framework(x, name)
     kinds = [numeric_class(x) for x in (c.dtype, out.dtype if out_dtype is None else out_dtype, a.dtype)]
     if kinds[0] is kinds[1]:
         return c, beta, activation, epilogue
     wide = Float64 if kinds[2] is Float64 else Int32 if kinds[2].is_integer else Float32
-    check_scale("beta", beta)
     if not wide.is_same_kind(kinds[0]) or kinds[0].width > wide.width:
         raise ArgumentError(f"c is {kinds[0]}, which is not added to sums of {wide}: convert it before")
     behind = () if activation is None else (Activation(activation),)

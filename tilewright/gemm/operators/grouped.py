@@ -19,7 +19,7 @@ from tilewright.gemm.host.handle import Handle
 from tilewright.gemm.host.packing import Packing
 from tilewright.gemm.host.plan import capability_of, limits
 from tilewright.gemm.host.problem import Problem, check_vector
-from tilewright.gemm.host.scales import check_result, linear_combination
+from tilewright.gemm.host.scales import check_result, check_scale, linear_combination
 from tilewright.gemm.host.transfer import zeros_beside
 from tilewright.gemm.host.workspace import own_memory
 from tilewright.gemm.kernel.group_table import GroupBias
@@ -97,6 +97,8 @@ def gemm_grouped(
     if decomposition not in DECOMPOSITIONS:
         known = ", ".join(DECOMPOSITIONS)
         raise ArgumentError(f"there is no decomposition {decomposition!r} of groups: it is one of {known}")
+    for name, factor in (("alpha", alpha), ("beta", beta)):
+        check_scale(name, factor)
     made = [problem_of(i, one, None if out is None else out[i], kernel) for i, one in enumerate(checked(problems, out))]
     if not made:
         return GroupResults()

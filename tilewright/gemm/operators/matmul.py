@@ -137,7 +137,7 @@ def matmul(
     torch = sys.modules.get("torch")
     if isinstance(a, PermutedOperand) or isinstance(b, PermutedOperand):
         a, b = as_arrays(a, b)
-    if c is not None and beta and (out is not None or out_dtype is not None):
+    if c is not None and (out is not None or out_dtype is not None):
         c, beta, activation, epilogue = source_apart(a, c, beta, activation, epilogue, out, out_dtype)
     functions: tuple[Any, ...] = ()
     more: tuple[Any, ...] = ()

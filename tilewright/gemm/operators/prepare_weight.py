@@ -73,13 +73,14 @@ def prepare_weight(weight: Any, scales: Any, zeros: Any = None, *, bits: int = 4
     """Arrange a weight of numbers of 4 or 8 bits for :func:`mixed_matmul`, once, on its device.
 
     Args:
-        weight: (N, K) of Float8E4M3FN, or integers of -8 to 7 as int8, with ``zeros`` of 0 to 15; N in 8s, K in 128s: a
-            PyTorch tensor, or a NumPy, CuPy or JAX array. Or 4-bit floats (e2m1), two in a byte, the first in its low
-            bits: (N, K / 2) of PyTorch's ``float4_e2m1fn_x2``, or of uint8.
+        weight: (N, K) of Float8E4M3FN, or integers of -8 to 7 as int8, with ``zeros`` of 0 to 15 as int8 or uint8; N in
+            8s, K in 128s: a PyTorch tensor, or a NumPy, CuPy or JAX array. Or 4-bit floats (e2m1), two in a byte, the
+            first in its low bits: (N, K / 2) of PyTorch's ``float4_e2m1fn_x2``, or of uint8.
         scales: (N, K / group) of Float16, BFloat16 or Float32: what the numbers of a group of 32, 64 or 128 elements
-            of K are multiplied by.
-        zeros: (N, K / group) integers of 0 to 15 as int8 or uint8: the zero point of each group, which is subtracted
-            before that.
+            of K are multiplied by. Or (N, 1) or (N,), one for a column of the product, which each 128 elements of K
+            then have.
+        zeros: of the shape of ``scales``, integers of 0 to 15 as int8 or uint8: the zero point of each group, which is
+            subtracted before that.
         bits: 4, or 8 for integers of -128 to 127, which have no zero points.
 
     Raises ArgumentError for others.
@@ -95,37 +96,49 @@ def prepare_weight(weight: Any, scales: Any, zeros: Any = None, *, bits: int = 4
         points = None if zeros is None else as_numpy("zeros", zeros)
         made = prepare_weight(as_numpy("weight", weight), as_numpy("scales", scales), points, bits=bits)
         return PreparedWeight(*as_jax(weight, made.words, made.scales, made.zeros))
-    if kind == "torch" and weight.dtype is getattr(sys.modules["torch"], "float4_e2m1fn_x2", None):
+    fours = kind == "torch" and weight.dtype is getattr(sys.modules["torch"], "float4_e2m1fn_x2", None)
+    if fours:
         weight = weight.view(sys.modules["torch"].uint8)
     found = array_of(weight)
-    pairs = found.dtype is Uint8  # of 4-bit floats
+    pairs = fours or (found.dtype is Uint8 and zeros is None)  # 4-bit floats have no zero points
     floats = pairs or found.dtype is Float8E4M3FN
     extents = (*found.shape[:-1], (2 if pairs else 1) * found.shape[-1]) if found.shape else ()
     whole = len(extents) == 2 and not (extents[0] % COLUMNS or extents[1] % DEPTH)
-    if not whole or not (floats or found.dtype is Int8):
+    if not whole or not (floats or found.dtype in (Int8, Uint8)):
         raise ArgumentError(
             f"weight is an (N, K) matrix of int8 or Float8E4M3FN, or one of pairs of 4-bit floats (float4_e2m1fn_x2, "
             f"uint8) of (N, K / 2), with N in {COLUMNS}s and K in {DEPTH}s, not {found.dtype.__name__} of shape "
             f"{tuple(found.shape)}: fill it up with zeros"
         )
     (n, k), given = extents, array_of(scales)
-    if tuple(given.shape) not in [(n, k // group) for group in GROUPS]:
-        shapes = " or ".join(str((n, k // group)) for group in GROUPS)
-        raise ArgumentError(f"scales has the shape {tuple(given.shape)}; for a weight {(n, k)} it is {shapes}")
-    if given.dtype not in (Float16, BFloat16, Float32):
-        raise ArgumentError(f"scales are Float16, BFloat16 or Float32, not {given.dtype.__name__}")
+    check_scales(given, n, k, pairs)
     if given.device != found.device:
         raise ArgumentError(f"scales are on {given.device}, the weight on {found.device}")
     check_bits(bits, pairs, floats, zeros)
     bits = 8 if floats and not pairs else bits
-    by_group = new_result(scales, (given.shape[1], n), given.dtype)  # aligned, and not the caller's memory
-    by_group[...] = scales.T
+    of_columns = tuple(given.shape) in ((n,), (n, 1))
+    groups = k // GROUPS[-1] if of_columns else given.shape[1]
+    by_group = new_result(scales, (groups, n), given.dtype)  # aligned, and not the caller's memory
+    by_group[...] = scales.reshape(1, n) if of_columns else scales.T
     dtype = (Float8E4M3FN if bits == 8 else Float4E2M1FN) if floats else Int8 if bits == 8 else Int4
-    settings = WeightSettings(dtype, zeros is not None, k // given.shape[1] if k else GROUPS[-1])
+    settings = WeightSettings(dtype, zeros is not None, k // groups if k else GROUPS[-1])
     words = new_result(weight, (settings.words(n, k),), Int32)
     words[: n * k * bits // 32] = words_of(weight, n, k, bits, floats, settings.zeros).reshape(-1)
     words[n * k * bits // 32 :] = settings.mark
-    return PreparedWeight(words, by_group, None if zeros is None else zero_points(zeros, scales))
+    return PreparedWeight(words, by_group, None if zeros is None else zero_points(zeros, scales, groups))
+
+
+def check_scales(given: Any, n: int, k: int, pairs: bool) -> None:
+    """ArgumentError for scales of other shapes and types than those for a weight (n, k)."""
+    shapes = [*((n, k // group) for group in GROUPS), (n, 1), (n,)]
+    if tuple(given.shape) not in shapes:
+        more = ""
+        if pairs and tuple(given.shape) in [(n, k // 2 // group) for group in GROUPS]:
+            more = ". A weight of uint8 is pairs of 4-bit floats: integers of one byte each are int8"
+        listed = " or ".join(map(str, shapes))
+        raise ArgumentError(f"scales has the shape {tuple(given.shape)}; for a weight {(n, k)} it is {listed}{more}")
+    if given.dtype not in (Float16, BFloat16, Float32):
+        raise ArgumentError(f"scales are Float16, BFloat16 or Float32, not {given.dtype.__name__}")
 
 
 def check_bits(bits: int, pairs: bool, floats: bool, zeros: Any) -> None:
@@ -143,7 +156,7 @@ def words_of(weight: Any, n: int, k: int, bits: int, floats: bool, zeros: bool) 
         return words_of_bytes(weight, n, k, floats)
     if floats:
         return words_of_pairs(namespace(weight).stack((weight & 15, weight >> 4), -1).reshape(n, k), n, k)
-    offset = 0 if zeros else OFFSET
+    offset = 0 if zeros else OFFSET  # of uint8 there are zero points, and nothing is added
     check_range("weight", weight, -offset)
     return words_of_pairs(weight + offset, n, k)
 
@@ -172,7 +185,7 @@ def check_range(name: str, x: Any, least: int) -> None:
         raise ArgumentError(f"{name} has numbers of {found}, not of {least} to {least + 15}")
 
 
-def zero_points(zeros: Any, scales: Any) -> Any:
+def zero_points(zeros: Any, scales: Any, groups: int) -> Any:
     """The zero points as kernels read them, (K / group, N) of uint8; ArgumentError for others than one for each
     scale."""
     kind, given, wanted = framework(zeros, "zeros"), array_of(zeros), array_of(scales)
@@ -181,8 +194,9 @@ def zero_points(zeros: Any, scales: Any) -> Any:
     if tuple(given.shape) != tuple(wanted.shape):
         raise ArgumentError(f"zeros has the shape {tuple(given.shape)}, scales {tuple(wanted.shape)}")
     check_range("zeros", zeros, 0)
-    made = new_result(zeros, (given.shape[1], given.shape[0]), Uint8)
-    made[...] = zeros.T
+    n = given.shape[0]
+    made = new_result(zeros, (groups, n), Uint8)
+    made[...] = zeros.reshape(1, n) if prod(given.shape) == n else zeros.T
     return made
 
 

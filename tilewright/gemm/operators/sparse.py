@@ -275,7 +275,7 @@ def sparse_matmul(
         raise ArgumentError(f"a is {type(a).__name__}: compress it with compress_2_4 first")
     if framework(a.values, "a.values") and len(a.values.shape) != 2:
         raise ArgumentError(f"the stored elements of a are a matrix (M, K / 2), not of shape {tuple(a.values.shape)}")
-    if c is not None and beta and (out is not None or out_dtype is not None):
+    if c is not None and (out is not None or out_dtype is not None):
         c, beta, activation, epilogue = source_apart(a.values, c, beta, activation, epilogue, out, out_dtype)
     functions, instead = (), None
     if epilogue is not None:
