@@ -32,6 +32,7 @@ from tilewright.gemm.operators.prepare_weight import (
     PreparedWeight as PreparedWeight, prepare_weight as prepare_weight,
 )
 from tilewright.gemm.operators.scaled import scaled_matmul as scaled_matmul
+from tilewright.gemm.operators.scaled_mm import scaled_mm as scaled_mm
 from tilewright.gemm.operators.scaled_offsets import scaled_grouped_matmul as scaled_grouped_matmul
 from tilewright.gemm.operators.sparse import (
     CompressedMatrix as CompressedMatrix, compress_2_4 as compress_2_4, sparse_matmul as sparse_matmul,

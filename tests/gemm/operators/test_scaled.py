@@ -471,3 +471,12 @@ def test_results_of_8_bits_in_columns_of_few() -> None:
     eight = (x.astype(E4M3) for x in (a, b))
     with pytest.raises(ArgumentError, match=r"but for a result \(23, 74\) whose rows are no multiple of 16 bytes"):
         scaled_matmul(next(eight), next(eight).T, *wide)
+
+
+@pytest.mark.parametrize("scales", ["one", "lines", "blocks"])
+@pytest.mark.parametrize("types", [("e4m3fn", "e4m3fn"), ("e4m3fn", "e5m2"), ("e5m2", "e4m3fn")], ids="-".join)
+def test_without_k_the_sums_are_zero(types: tuple[str, str], scales: str) -> None:
+    a, b = (np.zeros((rows, 0), getattr(ml_dtypes, f"float8_{x}")) for x, rows in zip(types, (5, 17), strict=True))
+    shapes = {"one": ((), ()), "lines": ((5, 1), (1, 17)), "blocks": ((5, 0), (0, 1))}[scales]
+    result = scaled_matmul(a, b.T, *(np.ones(x, np.float32) for x in shapes), np.arange(17, dtype=np.float32))
+    np.testing.assert_array_equal(result.astype(float), np.tile(np.arange(17.0), (5, 1)))

@@ -81,9 +81,7 @@ def factor_of(name: str, value: Any, acc: Any) -> Any:
     if math.prod(value.shape) == 1:
         return from_dlpack(value.reshape(-1))
     if len(value.shape) != 1:
-        raise ArgumentError(
-            f"{name} is one number or a vector with one for each row, not of shape {tuple(value.shape)}"
-        )
+        raise ArgumentError(f"{name} is one number or a vector, one for each row, not of shape {tuple(value.shape)}")
     return from_dlpack(value).mark_layout_dynamic()
 
 

@@ -10,19 +10,19 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tilewright import BFloat16, Float8E4M3FN, Float8E5M2, Float16, Int8
 from tilewright.errors import ArgumentError
-from tilewright.gemm.arrays import dynamic
+from tilewright.gemm.arrays import Matrix, check_types, dynamic
 from tilewright.gemm.choice.registry import KERNELS, candidates
 from tilewright.gemm.epilogue.activations import activation_of
-from tilewright.gemm.epilogue.functions import Bias, Chain, EpilogueFunction
+from tilewright.gemm.epilogue.functions import Bias, Chain, EpilogueFunction, LinearCombination
 from tilewright.gemm.epilogue.scales import BLOCK, Amax, BlockScales, NonSaturating, ResultScale, Scales
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.problem import Problem, check_vector
-from tilewright.gemm.operators.arrays import framework, is_traced
+from tilewright.gemm.operators.arrays import Operands, framework, is_traced
 from tilewright.gemm.operators.forms import recorded_form
 from tilewright.gemm.operators.matmul import Request
 from tilewright.gemm.operators.open_extents import Modes, Place
@@ -190,19 +190,36 @@ class ScaledRequest(Request):
             known = " or ".join(x.__name__ for x in FAST)
             raise ArgumentError(f"a is {dtype.__name__}; scaled_matmul multiplies {known}")
         check_bool("use_fast_accum", self.use_fast_accum)
+        if self.sums_nothing:  # by the kernels of one type and of scales of lines, which take no K
+            dtype = array_of(self.b).dtype
         names = (FAST if self.use_fast_accum else PROMOTED)[dtype]
         found = [KERNELS[name] for name in names] if self.kernel is None else candidates(dtype, self.kernel)
         kinds = self.kinds if len(self.a.shape) == len(self.b.shape) == 2 else None
-        if kinds is None or not (isinstance(kinds.a, int) and isinstance(kinds.b, int)):
+        if kinds is None or not kinds.is_block:
             return found
         if dtype not in BLOCKWISE:
             raise ArgumentError(f"a is {dtype.__name__}, which has scales of rows and columns, not of blocks")
+        if self.sums_nothing:
+            return found
         if self.kernel is None:
             found = [KERNELS[name] for name in BLOCKWISE[dtype]]
         fitting = [entry.for_block_scales(kinds.a, kinds.b) for entry in found]
         if None in fitting:
             raise no_block_scales(found[0])
         return [entry for entry in fitting if entry is not None]
+
+    @property
+    def sums_nothing(self) -> bool:
+        """Whether K is 0: no element of A is read, whose type is then that of B, and there are no scales of blocks."""
+        return len(self.a.shape) == len(self.b.shape) == 2 and 0 == self.a.shape[1] == self.b.shape[0]
+
+    def operand_a(self, matrices: Operands) -> Any:
+        A = Matrix.of("a", matrices.a)
+        if not self.sums_nothing:
+            return A
+        dtype = array_of(matrices.b).dtype
+        check_types(A.dtype, dtype)
+        return replace(A, array=A.array._replace(dtype=dtype))
 
     def check_result(self, entry: KernelEntry, problem: Problem) -> None:
         d = problem.D.dtype
@@ -278,8 +295,10 @@ class ScaledRequest(Request):
         scale_a, scale_b, *others = map(from_dlpack, vectors)
         bias = [others.pop(0)] if self.bias is not None else []
         amax = [others.pop(0)] if self.amax is not None else []
-        first: Scales | BlockScales
-        if found.is_block:
+        first: Scales | BlockScales | LinearCombination
+        if found.is_block and self.sums_nothing:
+            first = LinearCombination(entry.config.acc_dtype(1))
+        elif found.is_block:
             first = BlockScales(dynamic(scale_a), dynamic(scale_b), found.a, found.b)
         else:
             first = Scales(
