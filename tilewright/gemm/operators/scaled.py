@@ -238,8 +238,13 @@ class ScaledRequest(Request):
 
     @property
     def given_vectors(self) -> tuple[Any, ...]:
-        scale_a, scale_b, *others = self.scales.values()
-        return (scale_a, scale_b, *super().given_vectors, *others)  # in the order in which the function has them
+        _, _, *others = self.scales.values()
+        return (*self.scales_of_sums, *super().given_vectors, *others)  # in the order in which the function has them
+
+    @property
+    def scales_of_sums(self) -> tuple[Any, ...]:
+        """The scales that the function has: without K there is no block that has one."""
+        return () if self.sums_nothing and self.kinds.is_block else (self.scale_a, self.scale_b)
 
     @property
     def kinds(self) -> ScaleKinds:
@@ -260,9 +265,10 @@ class ScaledRequest(Request):
             if math.prod(x.shape) != 1:
                 raise ArgumentError(f"{name} is one number, not of shape {tuple(x.shape)}")
         self.check_amax()
-        if self.kinds.is_block:
+        scales = self.scales_of_sums
+        if scales and self.kinds.is_block:
             scales = self.scale_a, self.scale_b.mT if framework(self.scale_b) == "torch" else self.scale_b.T
-        else:
+        elif scales:
             scales = self.scale_a.reshape(-1), self.scale_b.reshape(-1)
         return (*scales, *super().vectors(problem), *(x.reshape(-1) for x in numbers.values()))
 
@@ -292,19 +298,20 @@ class ScaledRequest(Request):
     def function(self, entry: KernelEntry, problem: Problem, vectors: tuple[Any, ...]) -> EpilogueFunction:
         """The scales, the bias, the activation, amax and the scale of the result, applied in this order."""
         found = self.kinds
-        scale_a, scale_b, *others = map(from_dlpack, vectors)
+        tensors = list(map(from_dlpack, vectors))
+        scales, others = tensors[: len(self.scales_of_sums)], tensors[len(self.scales_of_sums) :]
         bias = [others.pop(0)] if self.bias is not None else []
         amax = [others.pop(0)] if self.amax is not None else []
         first: Scales | BlockScales | LinearCombination
-        if found.is_block and self.sums_nothing:
+        if not scales:
             first = LinearCombination(entry.config.acc_dtype(1))
         elif found.is_block:
-            first = BlockScales(dynamic(scale_a), dynamic(scale_b), found.a, found.b)
+            first = BlockScales(*map(dynamic, scales), found.a, found.b)
         else:
             first = Scales(
                 *(
                     scale if kind == "all" else scale.mark_layout_dynamic()
-                    for scale, kind in ((scale_a, found.a), (scale_b, found.b))
+                    for scale, kind in zip(scales, (found.a, found.b), strict=True)
                 )
             )
         parts: list[Any] = [first, *(Bias(vector.mark_layout_dynamic()) for vector in bias)]
