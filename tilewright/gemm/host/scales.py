@@ -85,7 +85,7 @@ def factor_of(name: str, value: Any, acc: Any) -> Any:
     return from_dlpack(value).mark_layout_dynamic()
 
 
-def check_scale(name: str, value: float) -> None:
+def check_scale(name: str, value: Any) -> None:
     """ArgumentError for what is no finite number."""
     if is_array(value):
         raise ArgumentError(

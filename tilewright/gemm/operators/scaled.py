@@ -306,7 +306,8 @@ class ScaledRequest(Request):
         if not scales:
             first = LinearCombination(entry.config.acc_dtype(1))
         elif found.is_block:
-            first = BlockScales(*map(dynamic, scales), found.a, found.b)
+            of_a, of_b = map(dynamic, scales)
+            first = BlockScales(of_a, of_b, found.a, found.b)
         else:
             first = Scales(
                 *(

@@ -87,16 +87,16 @@ def scaled_mm(
     if recipe_a in FACTOR_RECIPES or recipe_b in FACTOR_RECIPES:
         if recipe_a != recipe_b or len(scales_a) != len(scales_b):
             raise ArgumentError(f"both operands have factors of one recipe, not {recipe_a} and {recipe_b}")
-        first = (
+        factors_a, factors_b = (
             factors(f"swizzle_{name}", scales, swizzle)
             for name, scales, swizzle in (("a", scales_a, swizzle_a), ("b", scales_b, swizzle_b))
         )
         if use_fast_accum:
             raise ArgumentError("use_fast_accum is not for factors: tensor cores add in float32")
         if len(scales_a) == 1:
-            return block_scaled_matmul(mat_a, mat_b, *first, bias, out_dtype=dtype)
+            return block_scaled_matmul(mat_a, mat_b, factors_a, factors_b, bias, out_dtype=dtype)
         # The scales of whole operands are on the device, and the host does not wait for them.
-        sums = block_scaled_matmul(mat_a, mat_b, *first, out_dtype=Float32) * (scales_a[1] * scales_b[1])
+        sums = block_scaled_matmul(mat_a, mat_b, factors_a, factors_b, out_dtype=Float32) * (scales_a[1] * scales_b[1])
         return cast(sums if bias is None else sums + bias, dtype)
     for name, swizzle in (("swizzle_a", swizzle_a), ("swizzle_b", swizzle_b)):
         if choice(name, swizzle, SWIZZLES, 0) != SWIZZLES[0]:
