@@ -137,13 +137,13 @@ def shared_tiles() -> Case:
     )
 
 
-def prepared_weight(rows: int) -> Case:
-    """Rows and scales change, the weight stays."""
+def prepared_weight(rows: int, dtype: Any = None) -> Case:
+    """Rows change, the weight stays."""
     draw = torch.Generator().manual_seed(9)
     numbers = torch.randint(-8, 8, (N, K + 64), generator=draw).to(torch.int8)
     weight = prepare_weight(numbers.cuda(), torch.ones(N, (K + 64) // 128).half().cuda())
     return (
-        lambda draw: {"a": integers(draw, rows, K + 64)},
+        lambda draw: {"a": integers(draw, rows, K + 64, dtype=dtype)},
         lambda t: mixed_matmul(t["a"], weight, out_dtype=torch.float32),
         lambda t: t["a"].double() @ numbers.double().to(t["a"].device).T,
     )
@@ -161,6 +161,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "shared tiles": shared_tiles,
     "few rows by a prepared weight": lambda: prepared_weight(3),
     "many rows by a prepared weight": lambda: prepared_weight(96),
+    "rows of 8 bits by a weight that is written out": lambda: prepared_weight(1100, torch.float8_e4m3fn),
 }
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.blackwell.test_block_scaled_gemm import FORMS
 from tests.blackwell.test_block_scaled_groups import drawn
-from tilewright import sim
+from tilewright import Int4, sim
 from tilewright.errors import ArgumentError
 from tilewright.gemm import (
     CompressedMatrix,
@@ -28,6 +28,7 @@ from tilewright.gemm import (
     scaled_matmul,
     sparse_matmul,
 )
+from tilewright.gemm.operators.mixed import MOST_NARROWED
 
 jax = pytest.importorskip("jax")
 
@@ -68,8 +69,10 @@ def test_weights_of_few_bits(kind: str, rows: tuple[int, ...]) -> None:
         np.testing.assert_array_equal(found, exact + 1)
 
 
-@pytest.mark.parametrize("m", [3, 70])
-def test_rows_of_8_bits(m: int) -> None:
+@pytest.mark.parametrize(("m", "most"), [(3, 1024), (70, 1024), (70, 64)])
+def test_rows_of_8_bits(m: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By few rows, by the loop that converts the weight, and with it written out."""
+    monkeypatch.setitem(MOST_NARROWED, Int4, most)
     a, weight, scales = (
         integers(0, m, 256, dtype=E4M3),
         integers(1, 16, 256, dtype=np.int8),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from tilewright import Constexpr, Float8E4M3FN, Float8E5M2, Float32, Int32, Uint8, const_expr, cute, range_constexpr
 from tilewright.errors import ArgumentError
@@ -242,6 +242,33 @@ class BlockScales:
         return of_rows * of_columns
 
 
+@dataclass(frozen=True)
+class ColumnBlockScales:
+    """acc[m, n] = the sum over k tiles of scales[n, k tile] * the tile's sums: 128 elements of K of a column of B
+    share a scale, and A has none. The kernel computes the transposed product, whose rows are these columns: a thread
+    has two scales for 64 of them."""
+
+    scales: cute.Tensor  # (N, K / 128), of any type of floats
+
+    rows: ClassVar[int | None] = None
+    columns: ClassVar[int | None] = 1
+
+    def __call__(self, acc: cute.Tensor, tile: EpilogueTile) -> None:
+        """Nothing is left to do when the sums are complete."""
+
+    @cute.jit
+    def load(self, tile: EpilogueTile, k_tile: Any) -> tuple[cute.Tensor, ...]:
+        """The scales of k tile ``k_tile`` that the calling thread's accumulators need, in registers."""
+        return (tile.elements(self.scales[None, k_tile], 0),)
+
+    @cute.jit
+    def weights(self, tile: EpilogueTile, loaded: tuple, at: Constexpr) -> Any:
+        """The factor of each accumulator ``at`` these coordinates of a k tile's, a TensorSSA."""
+        factors = cute.make_rmem_tensor(loaded[0].shape, Float32)
+        factors.store(loaded[0].load().to(Float32))
+        return tile.repeated(factors, 0)[at]
+
+
 @cute.jit
 def lines(tile: EpilogueTile, scales: cute.Tensor, group: Constexpr, mode: Constexpr) -> cute.Tensor:
     """The scales along ``mode`` of the accumulators: one for all, where a group has more lines than a part."""
@@ -256,7 +283,7 @@ def lines(tile: EpilogueTile, scales: cute.Tensor, group: Constexpr, mode: Const
 class TileScales:
     """The scales of blocks for one output tile, as the main loop asks for them; k tiles count from ``k_begin``."""
 
-    scales: BlockScales
+    scales: Any  # BlockScales, or ColumnBlockScales
     tile: EpilogueTile
     k_begin: Any
     k_end: Any
@@ -286,19 +313,23 @@ REGISTERS = {1: 208, 2: 208, 3: 140}
 ptxas spills beyond that."""
 
 
-def fits_block_scales(config: Any, rows: int = 1, columns: int = BLOCK) -> bool:
-    """Whether a Hopper size can apply scales of blocks of ``rows`` of A and ``columns`` of B: it has the sums of each k
-    tile on their own, a k tile is a block long, a warpgroup's part of a tile is within one block of rows and one of
-    columns, and a thread holds the scales of its part."""
-    if config.pingpong or config.transposed or not config.producers or (config.promote, config.tile[2]) != (1, BLOCK):
+def fits_block_scales(config: Any, rows: int | None = 1, columns: int | None = BLOCK) -> bool:
+    """Whether a Hopper size can apply scales of blocks of ``rows`` of A and ``columns`` of B (None: that operand has no
+    scales): it has the sums of each k tile on their own, a k tile is a block long, a warpgroup's part of a tile is
+    within one block of rows and one of columns, and a thread holds the scales of its part. Where B alone has scales,
+    the transposed product is computed, whose rows are B's columns."""
+    if config.pingpong or not config.producers or (config.promote, config.tile[2]) != (1, BLOCK):
         return False
-    part_m, part_n = config.part
-    held = (part_m // 32 if rows == 1 else 1) + (part_n // 4 if columns == 1 else 1)
+    if config.transposed != (rows is None):
+        return False
+    lines = (columns, rows) if config.transposed else (rows, columns)
+    sides = list(zip(lines, config.part, (32, 4), strict=True))  # a thread has so many of 32 rows, and of 4 columns
+    held = sum(part // of if line == 1 else 1 for line, part, of in sides if line is not None)
     fits = config.promoted_registers + 2 * held <= REGISTERS[config.warpgroups]
-    return bool(BLOCK % part_m == 0 and BLOCK % part_n == 0 and fits)
+    return fits and all(line is None or BLOCK % part == 0 for line, part, _ in sides)
 
 
-def block_scales(function: Any) -> BlockScales | None:
+def block_scales(function: Any) -> BlockScales | ColumnBlockScales | None:
     """The part of an epilogue function, if it has one, that multiplies the sums of each k tile."""
     parts = getattr(function, "functions", (function,))
     return next((part for part in parts if hasattr(part, "weights")), None)

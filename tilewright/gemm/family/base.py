@@ -69,7 +69,7 @@ class KernelFamily(ABC):
         """The least compute capability, 80 for sm_80."""
         return 80
 
-    def takes_block_scales(self, config: AnyConfig, rows: int, columns: int) -> bool:
+    def takes_block_scales(self, config: AnyConfig, rows: int | None, columns: int | None) -> bool:
         """Whether this size can multiply the sums of each k tile by scales of blocks: of ``rows`` of A and ``columns``
         of B."""
         return False

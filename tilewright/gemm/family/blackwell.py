@@ -28,7 +28,7 @@ class Blackwell(Hopper):
     def kernel(self, config: Any) -> TensorMemoryGemm:
         return TensorMemoryGemm(config)
 
-    def takes_block_scales(self, config: AnyConfig, rows: int, columns: int) -> bool:
+    def takes_block_scales(self, config: AnyConfig, rows: int | None, columns: int | None) -> bool:
         return isinstance(config, BlackwellConfig) and holds_block_scales(config)
 
     def epilogue_shows(self, problem: Problem, limits: Limits) -> bool:

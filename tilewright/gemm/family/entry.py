@@ -62,9 +62,9 @@ class KernelEntry:
         return replace(self.only(self.granular[0]), small=self.granular[1:])
 
     @lru_cache(maxsize=64)  # noqa: B019  # entries are few, and stay
-    def for_block_scales(self, rows: int, columns: int) -> KernelEntry | None:
+    def for_block_scales(self, rows: int | None, columns: int | None) -> KernelEntry | None:
         """The sizes that can multiply the sums of each k tile by scales of blocks of ``rows`` of A and ``columns`` of
-        B, as an entry of their own; None if no size can."""
+        B (None: no scales), as an entry of their own; None if no size can."""
         return self._in_sizes([size for size in self.sizes if self.family.takes_block_scales(size, rows, columns)])
 
     @cached_property

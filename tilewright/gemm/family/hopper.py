@@ -48,7 +48,7 @@ class Hopper(KernelFamily):
     def kernel(self, config: Any) -> WarpSpecializedGemm:
         return WarpSpecializedGemm(config) if config.producers else DenseGemm(config)
 
-    def takes_block_scales(self, config: AnyConfig, rows: int, columns: int) -> bool:
+    def takes_block_scales(self, config: AnyConfig, rows: int | None, columns: int | None) -> bool:
         return fits_block_scales(config, rows, columns)
 
     def writes(self, config: AnyConfig) -> bool:

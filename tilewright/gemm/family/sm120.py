@@ -31,7 +31,7 @@ class Sm120(Hopper):
     def kernel(self, config: Any) -> Sm120Gemm:
         return Sm120Gemm(config)
 
-    def takes_block_scales(self, config: AnyConfig, rows: int, columns: int) -> bool:
+    def takes_block_scales(self, config: AnyConfig, rows: int | None, columns: int | None) -> bool:
         return isinstance(config, Sm120Config) and holds_block_scales(config, rows, columns)
 
     def epilogue_shows(self, problem: Problem, limits: Limits) -> bool:

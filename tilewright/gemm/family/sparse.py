@@ -35,7 +35,7 @@ class TakesSparseA(KernelFamily):
         stored = Matrix.of(matrix.name, matrix.source[:, : k // 2])
         return SparseMatrix(stored.name, stored.source, stored.array, Matrix.of("the metadata", metadata))
 
-    def takes_block_scales(self, config: AnyConfig, rows: int, columns: int) -> bool:
+    def takes_block_scales(self, config: AnyConfig, rows: int | None, columns: int | None) -> bool:
         return False
 
     def product_refusal(self, config: AnyConfig, product: ProductOperands, decomposition: Any) -> str | None:

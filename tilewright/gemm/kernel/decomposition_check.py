@@ -13,7 +13,8 @@ from tilewright.gemm.schedule.splitk import ClusterSlices
 
 def check_block_scales(config: HopperConfig, function: EpilogueFunction) -> None:
     """Raise ConstraintError where warpgroups that multiply cannot apply scales of blocks."""
-    if block_scales(function) is not None and not fits_block_scales(config):
+    scales = block_scales(function)
+    if scales is not None and not fits_block_scales(config, scales.rows, scales.columns):
         raise ConstraintError(
             f"scales of blocks are applied to the sums of {BLOCK} elements of K, in parts of tiles that divide "
             f"{BLOCK} x {BLOCK}: take a size with promote=1, not {config}"

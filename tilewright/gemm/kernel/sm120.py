@@ -22,7 +22,7 @@ SCALES = 8
 """Registers for scales of blocks that a thread has beside two sets of sums: ptxas spills with 17."""
 
 
-def holds_block_scales(config: Sm120Config, rows: int = 1, columns: int = BLOCK) -> bool:
+def holds_block_scales(config: Sm120Config, rows: int | None = 1, columns: int | None = BLOCK) -> bool:
     """Whether a size can multiply the sums of each k tile by scales of blocks of ``rows`` of A and ``columns`` of B: a
     k tile is a block long, a warpgroup's part of a tile is within one block of rows and one of columns, and a thread
     has registers for two sets of sums and for the scales of its part."""

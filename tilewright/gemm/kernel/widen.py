@@ -1,6 +1,6 @@
-"""A prepared weight written out as floats of 16 bits, for products of many rows; and rows of 8-bit floats.
+"""A prepared weight written out as floats, for products of many rows; and rows of 8-bit floats in 16 bits.
 
-The weight is read once and written once, two or four times as large: next to a product of thousands of rows that is
+The weight is read once and written once, one to four times as large: next to a product of thousands of rows that is
 little.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright import Constexpr, Float16, Float32, Int32, Int64, const_expr, cute, range_constexpr
+from tilewright import Constexpr, Float8E4M3FN, Float16, Float32, Int32, Int64, const_expr, cute, range_constexpr
 from tilewright.gemm.addressing import aligned_pointer
 from tilewright.gemm.kernel.mixed_small_m import PreparedOperand
 from tilewright.gemm.kernel.overlap import wait_then_let_next_begin
@@ -22,7 +22,8 @@ TILES = 8
 
 @cute.jit
 def widen(weight: PreparedOperand, dense: cute.Tensor, depth: Constexpr, kind: Constexpr, stream: Any = None) -> None:
-    """``dense`` (N, K) = the weight of ``KINDS[kind]`` times its scales, one for ``depth`` elements of K."""
+    """``dense`` (N, K) = the weight of ``KINDS[kind]`` times its scales, one for ``depth`` elements of K; of
+    Float8E4M3FN the numbers without their scales, all of which it has (``NARROW``)."""
     tiles, groups = cute.size(dense, mode=[1]) // DEPTH, cute.size(weight.words, mode=[3])
     widen_tiles(weight, dense, depth, kind).launch(
         grid=(cute.ceil_div(tiles, TILES), groups, 1), block=(TILES * LANES, 1, 1), stream=stream, use_pdl=True
@@ -31,7 +32,7 @@ def widen(weight: PreparedOperand, dense: cute.Tensor, depth: Constexpr, kind: C
 
 @cute.kernel
 def widen_tiles(weight: PreparedOperand, dense: cute.Tensor, depth: Constexpr, kind: Constexpr) -> None:
-    """Each warp writes 8 rows and 128 elements of K: a lane four times 16 bytes."""
+    """Each warp writes 8 rows and 128 elements of K: a lane four times 8 of them."""
     block, group, _ = cute.arch.block_idx()
     lane, warp = cute.arch.lane_idx(), cute.arch.warp_idx()
     tiles, pieces = cute.size(dense, mode=[1]) // DEPTH, KINDS[kind].width // 4
@@ -49,12 +50,16 @@ def widen_tiles(weight: PreparedOperand, dense: cute.Tensor, depth: Constexpr, k
             if const_expr(weight.zeros is not None):
                 zeros = cute.make_rmem_tensor(WORDS, Int32)
                 zeros.fill(weight.zeros[at].to(Int32))
-            eight = widened(KINDS[kind], words[None, piece], chunk, dense.element_type, zeros=zeros)
-            scaled = cute.make_rmem_tensor(VECTOR, dense.element_type)
-            scaled.store((eight.load().to(Float32) * weight.scales[at].to(Float32)).to(dense.element_type))
+            written = cute.make_rmem_tensor(VECTOR, dense.element_type)
+            if const_expr(dense.element_type is Float8E4M3FN):
+                eight = widened(KINDS[kind], words[None, piece], chunk, Float16, zeros=zeros)
+                written.store(eight.load().to(dense.element_type))
+            else:
+                eight = widened(KINDS[kind], words[None, piece], chunk, dense.element_type, zeros=zeros)
+                written.store((eight.load().to(Float32) * weight.scales[at].to(Float32)).to(dense.element_type))
             at = row.to(Int64) * cute.assume(dense.stride[0], VECTOR) + (tile * DEPTH + step * STEP + lane % 4 * VECTOR)
-            target = aligned_pointer(dense.iterator + at, 16)
-            cute.autovec_copy(scaled, cute.make_tensor(target, cute.make_layout(VECTOR)))
+            target = aligned_pointer(dense.iterator + at, VECTOR * dense.element_type.width // 8)
+            cute.autovec_copy(written, cute.make_tensor(target, cute.make_layout(VECTOR)))
 
 
 THREADS, ELEMENTS = 256, 16

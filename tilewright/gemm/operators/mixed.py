@@ -10,7 +10,7 @@ from functools import partial
 from math import inf, prod
 from typing import Any
 
-from tilewright import BFloat16, Float16, Float32, Int4, cute
+from tilewright import BFloat16, Float4E2M1FN, Float16, Float32, Int4, cute
 from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import EIGHT_BIT_FLOATS, Matrix, operand_of
 from tilewright.gemm.choice.registry import candidates
@@ -29,7 +29,7 @@ from tilewright.gemm.mixed_config import COLUMNS, DEPTH, KINDS, LANES, NARROW, W
 from tilewright.gemm.operators.arrays import framework, new_result, one_framework, row_major_copy, view_of
 from tilewright.gemm.operators.forms import recorded_form
 from tilewright.gemm.operators.matmul import matmul
-from tilewright.gemm.operators.mixed_hopper import multiplied_by_wgmma
+from tilewright.gemm.operators.mixed_hopper import multiplied_as_narrow, multiplied_by_wgmma
 from tilewright.gemm.operators.open_extents import Modes, Place
 from tilewright.gemm.operators.planned import by_the_model
 from tilewright.gemm.operators.prepare_weight import PreparedWeight, check_prepared
@@ -53,6 +53,10 @@ many, and more by wgmma (measured, as is what follows)."""
 MOST_CONVERTED = 2048
 """On sm_90 more rows than that are multiplied by a weight written out, unless its numbers are converted in four
 instructions a pair: integers of 4 bits with scales of the type of the rows."""
+MOST_NARROWED = {Int4: 1024, Float4E2M1FN: 1536}
+"""On sm_90 more rows of 8-bit floats than that are multiplied by a weight that was written out as Float8E4M3FN, where
+groups of K are as long as a k tile: so many rows take as long by the loop that converts the weight each time (measured:
+920 and 1,060 rows for two weights of integers, 1,460 for floats; the loop hides the conversion of Float8E4M3FN)."""
 SIZES = {
     4: {
         8: (32, (32, 2, (1, 8), 2), (16, 4, (1, 8), 2)),
@@ -94,7 +98,8 @@ def mixed_matmul(
     Few rows of 8-bit floats are multiplied as Float16, which has all of them, so that they are as exact as above. On
     sm_90 more rows are multiplied as they are, by wgmma, with numbers of 4 bits or Float8E4M3FN, which become
     Float8E4M3FN without a rounding: the sums of a group have the bits that the tensor cores keep of 8-bit floats
-    (14), and are multiplied by its scale and added to the others in float32. Otherwise the rows become BFloat16, or
+    (14), and are multiplied by its scale and added to the others in float32. For more than ``MOST_NARROWED`` rows and
+    groups of 128 a kernel writes the numbers of 4 bits out as such, N * K bytes. Otherwise the rows become BFloat16, or
     Float16 where the scales of the weight are.
 
     Args:
@@ -228,15 +233,11 @@ def prepared_operand(weight: PreparedWeight) -> PreparedOperand:
     )
 
 
-def written_out(weight: PreparedWeight, like: Any, stream: int | None = None) -> Any:
-    """The weight times its scales, (N, K), in the type of ``like``."""
-    dense = new_result(like, weight.shape, array_of(like).dtype)
-    if weight.shape[1] == 0:
-        return dense
+def write_out(weight: PreparedWeight, dense: Any, stream: int | None = None) -> None:
+    """``dense`` (N, K) = the weight times its scales; of Float8E4M3FN, without them."""
     target = from_dlpack(dense, assumed_align=16).mark_layout_dynamic(leading_dim=1)
     kind = "widen", weight.group, weight.dtype
     run(kind, widen, prepared_operand(weight), target, weight.group, KINDS.index(weight.dtype), stream=stream)
-    return dense
 
 
 def run(kind: Any, function: Any, *args: Any, stream: int | None = None) -> None:
@@ -301,8 +302,11 @@ class MixedProduct:
         if few and (rows <= self.least_by_wgmma or not wgmma):
             self.few_rows(stream=stream)
             return
-        if wgmma and self.is_narrow and self.by_wgmma(stream=stream):
-            return
+        if wgmma and self.is_narrow:
+            if rows > self.most_by_narrow_loop and self.with_narrow_weight_written_out(stream):
+                return
+            if self.by_wgmma(stream=stream):
+                return
         wide = self.of_16_bits(stream)
         if wgmma and rows <= wide.most_by_wgmma and wide.by_wgmma(stream=stream):
             return
@@ -341,6 +345,11 @@ class MixedProduct:
         scales, rows = array_of(self.weight.scales).dtype, self.problem.A.dtype
         return inf if self.weight.dtype is Int4 and scales is rows else MOST_CONVERTED
 
+    @property
+    def most_by_narrow_loop(self) -> float:
+        """For more rows of 8-bit floats than that it is faster to write the weight out."""
+        return MOST_NARROWED.get(self.weight.dtype, inf) if self.weight.group == DEPTH else inf
+
     def by_wgmma(self, entry: KernelEntry | None = None, stream: int | None = None) -> bool:
         """Convert in registers, where the Hopper kernel (of all sizes, or ``entry``) can: True, and D is written."""
         vectors = self.bias, self.scale_a
@@ -360,10 +369,18 @@ class MixedProduct:
         a = Operand(A.dtype, Major.K, 8 * A.dtype.width)
         return few_rows_config(A.shape[0], a, c, self.weight, multiprocessors)
 
+    def with_narrow_weight_written_out(self, stream: int | None = None) -> bool:
+        """By a product of 8-bit floats on sm_90, for groups of 128: True, and D is written."""
+        vectors, write = (self.bias, self.scale_a), partial(write_out, self.weight, stream=stream)
+        return multiplied_as_narrow(self.problem, self.weight, self.function, vectors, write, stream)
+
     def with_weight_written_out(self, stream: int | None = None) -> None:
         """By a product of 16-bit matrices."""
         a, out = self.problem.A.source, self.problem.D.source
-        dense = written_out(self.weight, a, stream).T
+        dense = new_result(a, self.weight.shape, self.problem.A.dtype)
+        if self.weight.shape[1]:
+            write_out(self.weight, dense, stream)
+        dense = dense.T
         if stream is None and self.scale_a is None:
             matmul(a, dense, out, bias=self.bias, activation=self.activation)
             return

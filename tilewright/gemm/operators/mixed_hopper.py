@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache, partial
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from tilewright import Float8E4M3FN
 from tilewright.gemm.arrays import Matrix, PreparedMatrix, operand_of
 from tilewright.gemm.choice.choose import KernelOptions, best
-from tilewright.gemm.choice.registry import mixed_entry
+from tilewright.gemm.choice.registry import KERNELS, mixed_entry
 from tilewright.gemm.choice.simulated import for_simulator
-from tilewright.gemm.epilogue.functions import EpilogueFunction
+from tilewright.gemm.epilogue.functions import Chain, EpilogueFunction
+from tilewright.gemm.epilogue.scales import ColumnBlockScales
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.family.plan_options import Limits
 from tilewright.gemm.host.plan import Plan, capability_of, limits, simulated
 from tilewright.gemm.host.problem import WIDEST, Problem
 from tilewright.gemm.host.recorded import prepared_launch
 from tilewright.gemm.host.universal import PreparedProblem
+from tilewright.gemm.operators.arrays import new_result
+from tilewright.gemm.operators.planned import by_the_model
 from tilewright.gemm.operators.prepared import Prepared
 from tilewright.gemm.operators.rows import plan_for_rows
+from tilewright.gemm.operators.scaled import BLOCKWISE
 from tilewright.lang.arguments.arrays import array_of
+from tilewright.lang.arguments.dlpack import from_dlpack
 
 if TYPE_CHECKING:
     from tilewright.gemm.operators.prepare_weight import PreparedWeight
@@ -81,12 +88,45 @@ def multiplied_by_wgmma(
     if entry.family.refusal(entry.sizes, problem, "auto", capability_of(problem.machine)) is not None:
         return False
     plan = plan_for_rows(problem, partial(plan_of, entry))
+    launched(problem, plan, function, (weight.scales, weight.zeros, scale_a, bias), stream)
+    return True
+
+
+def multiplied_as_narrow(
+    problem: Problem,
+    weight: PreparedWeight,
+    function: EpilogueFunction,
+    of_epilogue: tuple[Any, Any],
+    write: Callable[[Any], None],
+    stream: int | None = None,
+) -> bool:
+    """Multiply by the Hopper kernel of 8-bit floats, where it can take the operands: ``problem.D`` is written, and
+    True. ``write(dense)`` writes the numbers of the weight as Float8E4M3FN (N, K); the sums of 128 elements of K are
+    multiplied by the scales. The other arguments are those of :func:`multiplied_by_wgmma`."""
+    bias, scale_a = of_epilogue
+    rows = problem.A
+    dense = new_result(rows.source, weight.shape, Float8E4M3FN)
+    problem = replace(problem, B=Matrix.of("the weight", dense).transposed())
+    entry = KERNELS[BLOCKWISE[rows.dtype][0]].for_block_scales(None, 1)
+    assert entry is not None  # there are such sizes
+    if entry.family.refusal(entry.sizes, problem, "auto", capability_of(problem.machine)) is not None:
+        return False
+    write(dense)
+    scales = ColumnBlockScales(from_dlpack(weight.scales.T).mark_layout_dynamic(leading_dim=0))
+    plan = plan_for_rows(problem, partial(by_the_model, [entry], "auto", "", ()))
+    launched(problem, plan, Chain((scales, function)), (weight.scales, scale_a, bias), stream)
+    return True
+
+
+def launched(problem: Problem, plan: Plan, function: Any, vectors: tuple[Any, ...], stream: int | None) -> None:
+    """Launch a product on ``stream`` or the current one. ``vectors``: the further arrays of its operands, and those of
+    its epilogue, or None."""
     if stream is not None:
         PreparedProblem(problem, function, plan).launch(stream)
-        return True
-    vectors = [array_of(x).address for x in (weight.scales, weight.zeros, scale_a, bias) if x is not None]
-    prepared_launch(Prepared(problem, plan, function), (*(x.array.address for x in problem.matrices), *vectors))
-    return True
+        return
+    addresses = [x.array.address for x in problem.matrices]
+    addresses += [array_of(x).address for x in vectors if x is not None]
+    prepared_launch(Prepared(problem, plan, function), tuple(addresses))
 
 
 def plan_of(entry: KernelEntry, problem: Problem) -> Plan:
