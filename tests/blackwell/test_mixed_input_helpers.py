@@ -8,6 +8,7 @@ import pytest
 from tilewright import Float16, Float32, Int4, Int8, TFloat32, cute, utils
 from tilewright.cute.nvgpu import OperandMajorMode, tcgen05
 from tilewright.errors import ConstraintError
+from tilewright.testing import CantImplementError
 from tilewright.utils import blackwell_helpers as sm100
 from tilewright.utils import mixed_input_helpers as mixed
 
@@ -49,6 +50,27 @@ def test_the_stores_of_converted_a() -> None:
     assert found == ["SM100_TMEM_STORE_32x32b8x", "SM100_TMEM_STORE_16x256b1x", "SM100_TMEM_STORE_32x32b8x"]
     assert [mixed.TransformMode.ConvertOnly.value, mixed.TransformMode.ConvertScale.value] == [1, 2]
     assert mixed.get_transform_a_source(MN) is SMEM
+
+
+@pytest.mark.parametrize(
+    ("mnk", "majors", "message"),
+    [
+        ((64, 64, 24), ("k", "k", "n"), "A: its contiguous mode k = 24 elements of Int8 is no multiple of 16 bytes"),
+        ((64, 64, 36), ("m", "k", "n"), r"B: its contiguous mode k = 36 elements of Float16 .*\(8 elements\)"),
+        ((64, 62, 64), ("k", "k", "n"), "out: its contiguous mode n = 62 elements of Float32"),
+        ((64, 62, 64), ("k", "k", "m"), ""),
+        ((64, 64, 64), ("n", "k", "m"), "A has the modes m and k; its major is 'n'"),
+    ],
+)
+def test_operands_that_tma_cannot_read(mnk: tuple[int, int, int], majors: tuple[str, str, str], message: str) -> None:
+    def check() -> None:
+        sm100.check_gemm_tma_alignment(*mnk, Int8, Float16, Float32, *majors, output_tensor_name="out")
+
+    if message:
+        with pytest.raises(CantImplementError, match=message):
+            check()
+    else:
+        check()
 
 
 def test_what_is_refused() -> None:

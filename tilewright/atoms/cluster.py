@@ -122,6 +122,12 @@ class Mapa(Instruction):
         out.line(f"{out.declare(op.result)} = map_shared_pointer({pointer}, {rank});")
 
 
+_CLUSTER_ADDRESS = """__device__ __forceinline__ uint32_t cluster_address(const void* pointer) {
+  uint64_t address;
+  asm("cvta.to.shared::cluster.u64 %0, %1;" : "=l"(address) : "l"(pointer));
+  return uint32_t(address);
+}
+"""
 _ASYNC_SUFFIX = {
     ("int", 32): "b32",
     ("uint", 32): "b32",
@@ -138,28 +144,31 @@ class StoreAsync(Instruction):
     at an mbarrier of that block.
 
     Operands (pointer, mbarrier, value, rank: i32): both pointers are of the own block, and mean the same places in the
-    block ``rank``. Only in launches with clusters of several blocks; in others a GPU stops at it.
+    block ``rank``. Or (pointer, mbarrier, value): both are pointers of :class:`Mapa`. Only in launches with clusters of
+    several blocks; in others a GPU stops at it.
     """
 
     name: ClassVar[str] = "st.async"
     min_arch: int = 90
     accesses = (
-        Access("write", "destination", (MemSpace.SMEM,), 0, align=4, agent="st.async", proxy="async"),
-        Access("update", "mbarrier", (MemSpace.SMEM,), 1, bits=64, agent="st.async", proxy="async"),
+        Access("write", "destination", (MemSpace.SMEM, MemSpace.DSMEM), 0, align=4, agent="st.async", proxy="async"),
+        Access("update", "mbarrier", (MemSpace.SMEM, MemSpace.DSMEM), 1, bits=64, agent="st.async", proxy="async"),
     )
 
     def verify(self, op: Op) -> None:
         need(
             op,
-            len(op.operands) == 4 and op.operands[3].type == I32 and not op.results,
-            "st.async takes (pointer, mbarrier, value, rank: i32)",
+            [v.type for v in op.operands[3:]] in ([I32], []) and len(op.operands) >= 3 and not op.results,
+            "st.async takes (pointer, mbarrier, value), and a rank: i32 if the pointers are those of the own block",
         )
-        pointer, barrier, value, _ = op.operands
+        pointer, barrier, value = op.operands[:3]
+        space = MemSpace.SMEM if len(op.operands) == 4 else MemSpace.DSMEM
+        named = "a pointer of the own block and a rank" if space is MemSpace.SMEM else "a mapped pointer"
         for what, kind in (("it stores", pointer.type), ("its mbarrier is", barrier.type)):
             need(
                 op,
-                isinstance(kind, PtrType) and kind.space is MemSpace.SMEM,
-                f"st.async: {what} in shared memory, named by a pointer of the own block and a rank, not by {kind}",
+                isinstance(kind, PtrType) and kind.space is space,
+                f"st.async: {what} in shared memory, named by {named}, not by {kind}",
             )
         assert isinstance(pointer.type, PtrType) and isinstance(barrier.type, PtrType)
         kind = value.type
@@ -173,14 +182,15 @@ class StoreAsync(Instruction):
         need(op, barrier.type.align % BYTES == 0, f"st.async: the mbarrier {barrier.type} is not aligned to 8 bytes")
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
-        pointer, barrier, value, rank = operands
+        pointer, barrier, value, *ranks = operands
+        rank = ranks[0] if ranks else None
         if int(np.max(lanes.sreg("cluster_nctarank"))) == 1:
             raise lanes.fault(
                 f"{self.name} in a launch without clusters, where a GPU has an illegal instruction",
                 lanes.active(),
                 "launch with cluster=(x, y, z) of two blocks or more, or store and arrive at the block's own mbarrier",
             )
-        target = lanes.mapped(pointer, rank)
+        target = pointer if rank is None else lanes.mapped(pointer, rank)
         values = lanes.spread(value).copy()[:, None]
         size = values.dtype.itemsize
 
@@ -193,13 +203,16 @@ class StoreAsync(Instruction):
         return ()
 
     def emit(self, out: Emitter, op: Op) -> None:
-        pointer, barrier, value, rank = op.operands
+        pointer, barrier, value, *ranks = op.operands
         kind = value.type
         assert isinstance(kind, ScalarType)
         bits = _ASYNC_SUFFIX[kind.kind, kind.width]
         unsigned = "uint32_t" if kind.bytes == 4 else "uint64_t"
         register = "r" if kind.bytes == 4 else "l"
-        out.helper("map_shared_rank", MAP_RANK)
+        if ranks:
+            out.helper("map_shared_rank", MAP_RANK)
+        else:
+            out.helper("cluster_address", _CLUSTER_ADDRESS)
         name = out.helper(
             f"store_async_{bits}",
             f"__device__ __forceinline__ void store_async_{bits}(uint32_t to, uint32_t barrier, {unsigned} value) {{\n"
@@ -210,5 +223,8 @@ class StoreAsync(Instruction):
         text = out.value(value)
         if kind.is_float:
             text = f"__float_as_uint({text})" if kind.bytes == 4 else f"__double_as_longlong({text})"
-        to, where = (f"map_shared_rank({out.shared_address(p)}, {out.value(rank)})" for p in (pointer, barrier))
+        if ranks:
+            to, where = (f"map_shared_rank({out.shared_address(p)}, {out.value(ranks[0])})" for p in (pointer, barrier))
+        else:
+            to, where = (f"cluster_address({out.value(p)})" for p in (pointer, barrier))
         out.line(f"{name}({to}, {where}, {text});")

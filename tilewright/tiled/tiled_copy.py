@@ -60,6 +60,8 @@ class TiledCopy(CopyAtom):
         """``operand_of`` is the tiled MMA, and "A", "B" or "C", whose registers the copy was made to fill or empty."""
         super().__init__(atom.instruction, atom.value_type)
         self.op = atom.op
+        if atom.stage_copy is not None:  # cute.copy by the atom and by a tiled copy of it are staged alike
+            self.stage_copy = atom.stage_copy
         self.layout_tv_tiled = layout_tv
         self.tiler = tiler_mn if isinstance(tiler_mn, tuple) else (tiler_mn,)
         self.operand_of = operand_of

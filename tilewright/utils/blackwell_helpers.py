@@ -57,6 +57,7 @@ from tilewright.utils.cluster_loads import (
 )
 from tilewright.utils.epilogue_copies import TmemLoad, matrix_store, tmem_load
 from tilewright.utils.layout_enum import LayoutEnum
+from tilewright.utils.tma_alignment import check_gemm_tma_alignment
 from tilewright.utils.warp_scales import (
     get_layoutSFA_TV,
     get_layoutSFB_TV,
@@ -69,6 +70,7 @@ from tilewright.utils.warp_scales import (
 )
 
 __all__ = [
+    "check_gemm_tma_alignment",
     "cluster_shape_to_tma_atom_A",
     "cluster_shape_to_tma_atom_B",
     "cluster_shape_to_tma_atom_SFB",

@@ -9,9 +9,11 @@ from tilewright._names import attach
 from tilewright.atoms.bulk_copy import BulkCopy, BulkLoad, BulkStore
 from tilewright.atoms.cp_async import CpAsync, LoadCacheMode
 from tilewright.atoms.tma import TmaLoad, TmaStore
+from tilewright.atoms.universal import UniversalCopy
 from tilewright.errors import ConstraintError
 from tilewright.ir.types import ScalarType
 from tilewright.lang.tensors.tensor_ssa import ReductionOp
+from tilewright.tiled.dsmem_store import DsmemStoreAtom
 from tilewright.tiled.tma.atom import TmaInfo, make_tiled_tma_atom
 from tilewright.tiled.tma.bulk import BulkCopyAtom
 from tilewright.tiled.tma.descriptors import (
@@ -31,6 +33,7 @@ __all__ = [
     "CopyBulkTensorTileG2SMulticastOp",
     "CopyBulkTensorTileG2SOp",
     "CopyBulkTensorTileS2GOp",
+    "CopyDsmemStoreOp",
     "CopyG2SOp",
     "CopyReduceBulkS2GOp",
     "CopyReduceBulkTensorTileS2GOp",
@@ -162,6 +165,44 @@ class CopyBulkG2SMulticastOp(_BulkOp):
 
     def copy_instruction(self, value_type: ScalarType, num_bits: int = 0) -> BulkLoad:
         return BulkLoad(value_type.width, multicast=True)
+
+
+@dataclass(frozen=True)
+class CopyDsmemStoreOp:
+    """``st.async``: registers to another block's shared memory. When they are there, their bytes count at an mbarrier
+    of that block, which expects them (``cute.arch.mbarrier_arrive_and_expect_tx``).
+
+    ``cute.copy(atom, registers, dst, mbar_ptr=...)``: ``dst`` and ``mbar_ptr`` are at places of the other block, by
+    ``cute.arch.map_dsmem_ptr``. Elements have 32 or 64 bits; each is a store of its own. ``num_bits_per_copy``,
+    128 at most, says how tiled copies divide a tile.
+
+    >>> from tilewright import Float32, Int64
+    >>> def exchange(t):
+    ...     own = arch.block_idx_in_cluster()
+    ...     buffer, bar = arch.alloc_smem(Float32, 4, 16), arch.alloc_smem(Int64, 1, 8)
+    ...     arch.mbarrier_init(bar, 1)
+    ...     arch.mbarrier_arrive_and_expect_tx(bar, 16)
+    ...     arch.mbarrier_init_fence()
+    ...     arch.cluster_arrive()
+    ...     arch.cluster_wait()
+    ...     values = cute.make_rmem_tensor(4, Float32)
+    ...     values.fill(Float32(own) + 0.5)
+    ...     atom = cute.make_copy_atom(CopyDsmemStoreOp(), Float32, num_bits_per_copy=128)
+    ...     to = cute.make_tensor(arch.map_dsmem_ptr(buffer, own ^ 1), cute.make_layout(4))
+    ...     cute.copy(atom, values, to, mbar_ptr=arch.map_dsmem_ptr(bar, own ^ 1))
+    ...     arch.mbarrier_wait(bar, 0)  # 16 bytes have come
+    ...     return arch.load(buffer + 3)
+    >>> per_thread(exchange, 1, blocks=2, cluster=2, dtype=Float32)
+    [1.5, 0.5]
+    """
+
+    def copy_atom(self, value_type: Any, num_bits_per_copy: int = 0) -> DsmemStoreAtom:
+        return DsmemStoreAtom(self, value_type, num_bits_per_copy)
+
+    def copy_instruction(self, value_type: ScalarType, num_bits: int = 0) -> UniversalCopy:
+        if num_bits > 128:
+            raise ConstraintError(f"CopyDsmemStoreOp: num_bits_per_copy is 128 at most, not {num_bits}")
+        return UniversalCopy(num_bits or value_type.width)
 
 
 @dataclass(frozen=True)

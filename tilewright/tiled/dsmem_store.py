@@ -1,0 +1,45 @@
+"""The copy atom of ``st.async``: registers to another block's shared memory, counted at an mbarrier there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.atoms.cluster import StoreAsync
+from tilewright.errors import ConstraintError
+from tilewright.ir.builder import Builder
+from tilewright.lang.tensors.pointer import AddressSpace, Pointer
+from tilewright.lang.tensors.registers import Registers
+from tilewright.lang.tensors.tensor import Tensor
+from tilewright.layout import coalesce, size
+from tilewright.tiled.atom import CopyAtom
+
+
+class DsmemStoreAtom(CopyAtom):
+    """Its layouts are those of a copy of as many bits by one thread, by which tiled copies partition."""
+
+    def stage_copy(self, src: Tensor, dst: Tensor, *, pred: Any = None, mbar_ptr: Any = None, **options: Any) -> None:
+        """``cute.copy`` with this atom: a store for each element."""
+        for name, value in {"pred": pred, **options}.items():
+            if value is not None:
+                raise ConstraintError(f"cute.copy: {StoreAsync().name} takes no {name}")
+        if not isinstance(src.engine, Registers):
+            raise ConstraintError(f"cute.copy: {StoreAsync().name} stores registers, not {src}")
+        for name, pointer in (("the destination", dst.engine), ("mbar_ptr", mbar_ptr)):
+            if not isinstance(pointer, Pointer) or pointer.memspace is not AddressSpace.dsmem:
+                raise ConstraintError(
+                    f"cute.copy: {StoreAsync().name} needs {name} in the shared memory of a block of the cluster, "
+                    f"which cute.arch.map_dsmem_ptr gives, not {pointer}"
+                )
+        count = size(src.linear)
+        if count != size(dst.linear) or src.element_type is not dst.element_type:
+            raise ConstraintError(f"cute.copy: {src} and {dst} differ in size or type")
+        if src.element_type.width not in (32, 64):
+            raise ConstraintError(
+                f"cute.copy: {StoreAsync().name} stores numbers of 32 or 64 bits, not {src.element_type}: "
+                "recast_tensor both to Uint32"
+            )
+        values, places = coalesce(src.linear), coalesce(dst.linear)
+        for i in range(count):
+            number: Any = Tensor(src.engine, values)[i]
+            place: Any = dst.engine + places(i)
+            Builder.current().call(StoreAsync(), [place.value(), mbar_ptr.value(), src.element_type(number).ir_value()])
