@@ -139,8 +139,8 @@ def read_again(flags: Flags, *rest: Any, **more: Any) -> None:
     _flags(flags, *rest, **more)
 
 
-def fences_asked_again(flags: Flags, found: Any, clocks: Any, warp: int, lane: Any, site: Any) -> Any:
-    return flags.released_by_fence(clocks, warp, lane, site.scope)
+def fences_asked_again(flags: Flags, access: Any, warp: int, lane: Any) -> Any:
+    return flags.released_by_fence(access.clocks, warp, lane, access.site.scope)
 
 
 def awake(check: Uninitialised, launch: Any) -> None:

@@ -23,11 +23,11 @@ def compare(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Compare each answer of the short way with the plain rule; gives a list that grows by whether it was kept."""
     short, kept = Flags._by_fence_once, []
 
-    def once(self: Flags, found: Any, clocks: Any, warp: int, lane: Any, site: Any) -> Any:
-        before = len(found)
-        know, level = short(self, found, clocks, warp, lane, site)
-        kept.append(len(found) == before)
-        plain, same_level = self.released_by_fence(clocks, warp, lane, site.scope)
+    def once(self: Flags, access: Any, warp: int, lane: Any) -> Any:
+        before = len(access.by_fence)
+        know, level = short(self, access, warp, lane)
+        kept.append(len(access.by_fence) == before)
+        plain, same_level = self.released_by_fence(access.clocks, warp, lane, access.site.scope)
         assert level == same_level and (know is None) == (plain is None)
         if know is not None and plain is not None:
             assert know.lanes == plain.lanes and know.rows.keys() == plain.rows.keys()

@@ -9,6 +9,7 @@ fence after it for a flag that another thread has read before: so CUDA programs 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -49,6 +50,24 @@ class SeenRelease(NamedTuple):
 
 
 Released = tuple[SparseClock | None, int]  # what a write releases, and in which scope
+Place = tuple[int, int]  # a memory, and a byte of it
+
+
+@dataclass(frozen=True)
+class StrongAccess:
+    """A strong access of a group. ``holds``: what is at a byte now; ``releases``: it releases by itself, without a
+    fence before it."""
+
+    clocks: Clocks
+    group: Group
+    verb: str
+    site: Site
+    holds: Callable[[int], Any] | None
+    releases: bool
+    written: set[int] = field(default_factory=set)
+    """The bytes that the instruction has written: what is there between its lanes is unknown."""
+    by_fence: dict[tuple[int, int | None], Released] = field(default_factory=dict)
+    """What a fence before it lets a warp, or one lane, release."""
 
 
 class Flags:
@@ -94,56 +113,87 @@ class Flags:
         # No release has been made, and this access makes none: the case of most counters and locks.
         if not self.places and (verb == "load" or not (releases or self.fenced.get(clocks))):
             return
-        written: set[int] = set()  # by this instruction: what is there between its lanes is unknown
-        by_fence: dict[tuple[int, int | None], Released] = {}
+        access = StrongAccess(clocks, group, verb, site, holds, releases)
         by_lane = self.versions is not None and verb == "load" and self.versions.differ_by_lane(site.op, group)
         for warp, place, lane in _by_place(clocks, group, at, rows, lanes, by_lane):
-            block = clocks.first + warp // self.layout.warps
             key = (memory, place)
-            newest = found = self.places.get(key)
-            if self.versions is not None and holds is not None and found and site.op is not None and verb == "load":
-                found = self.versions.acquired(site.op, key, holds(place), found, clocks, group, warp, lane)
-            update = None
-            if self.versions is not None and verb == "atomic" and site.op is not None:
-                update = self.versions.update(site.op, key, clocks, group, warp, lane)
-                if update is not None:  # what it releases in every order: what it has acquired here, it may not have
-                    own = (
-                        clocks.known(warp, lane)
-                        if releases
-                        else self._by_fence_once(by_fence, clocks, warp, lane, site)[0]
-                    )
-                    update.own.update({} if own is None else {(block, site.scope): own})
-            if verb != "store" and found:
-                # What a thread has acquired it keeps, so that one that looks again learns nothing: loops do it often.
-                reader, changes = (clocks, warp, lane, key), self.changes.get(key, 0)
-                if verb != "load" or found is not newest or self.acquired.get(reader) != changes:
-                    self._read(clocks, warp, lane, block, site, found)
-                    if found is newest and site.order == "acquire" and site.scope >= GPU:
-                        self.acquired[reader] = changes
-            if verb == "load":
-                continue
-            self.changes[key] = self.changes.get(key, 0) + 1
-            if releases:
-                released: Released = clocks.known(warp, lane), site.scope
-            else:
-                released = self._by_fence_once(by_fence, clocks, warp, lane, site)
-            know, level = released
-            # A store ends the earlier release sequences, an atomic carries them on (PTX ISA, "Release pattern").
-            if verb == "store" and found:
-                found.clear()
-            if know is not None:
-                entries = self.places.setdefault(key, {})
-                before = entries.get((block, level))
-                if before is not None:
-                    know = know.copy()
-                    know.join(before)
-                entries[block, level] = know
-            if self.versions is not None and holds is not None:
-                held = None if place in written else holds(place)
-                written.add(place)
-                self.versions.written(key, held, self.places.get(key, {}), clocks, warp, lane, update)
+            seen, update = self._seen(access, key, warp, lane)
+            if verb != "store" and seen:
+                self._read_once(access, key, warp, lane, seen)
+            if verb != "load":
+                self._write(access, key, warp, lane, seen, update)
         if releases:
             clocks.step(np.unique(group.warps[rows]))
+
+    def _block(self, clocks: Clocks, warp: int) -> int:
+        return clocks.first + warp // self.layout.warps
+
+    def _seen(
+        self, access: StrongAccess, key: Place, warp: int, lane: int | None
+    ) -> tuple[dict[tuple[int, int], SparseClock] | None, Any]:
+        """What an access finds released at a place, and the version that an atomic makes of it (None where versions are
+        not told apart)."""
+        clocks, group, site, seen = access.clocks, access.group, access.site, self.places.get(key)
+        if self.versions is None or site.op is None:
+            return seen, None
+        if access.verb == "load" and access.holds is not None and seen:
+            return self.versions.acquired(site.op, key, access.holds(key[1]), seen, clocks, group, warp, lane), None
+        if access.verb != "atomic":
+            return seen, None
+        update = self.versions.update(site.op, key, clocks, group, warp, lane)
+        if update is not None:  # what it releases in every order: what it has acquired here, it may not have
+            own = clocks.known(warp, lane) if access.releases else self._by_fence_once(access, warp, lane)[0]
+            update.own.update({} if own is None else {(self._block(clocks, warp), site.scope): own})
+        return seen, update
+
+    def _read_once(
+        self,
+        access: StrongAccess,
+        key: Place,
+        warp: int,
+        lane: int | None,
+        seen: dict[tuple[int, int], SparseClock],
+    ) -> None:
+        """Read what was released. What a thread has acquired it keeps, so that one that looks again learns nothing:
+        loops do it often."""
+        clocks, site, is_newest = access.clocks, access.site, seen is self.places.get(key)
+        reader, changes = (clocks, warp, lane, key), self.changes.get(key, 0)
+        if access.verb != "load" or not is_newest or self.acquired.get(reader) != changes:
+            self._read(clocks, warp, lane, self._block(clocks, warp), site, seen)
+            if is_newest and site.order == "acquire" and site.scope >= GPU:
+                self.acquired[reader] = changes
+
+    def _write(
+        self,
+        access: StrongAccess,
+        key: Place,
+        warp: int,
+        lane: int | None,
+        seen: dict[tuple[int, int], SparseClock] | None,
+        update: Any,
+    ) -> None:
+        """Enter what a store or an atomic releases at a place."""
+        clocks, holds = access.clocks, access.holds
+        self.changes[key] = self.changes.get(key, 0) + 1
+        if access.releases:
+            released: Released = clocks.known(warp, lane), access.site.scope
+        else:
+            released = self._by_fence_once(access, warp, lane)
+        know, level = released
+        # A store ends the earlier release sequences, an atomic carries them on (PTX ISA, "Release pattern").
+        if access.verb == "store" and seen:
+            seen.clear()
+        if know is not None:
+            entries, source = self.places.setdefault(key, {}), (self._block(clocks, warp), level)
+            before = entries.get(source)
+            if before is not None:
+                know = know.copy()
+                know.join(before)
+            entries[source] = know
+        if self.versions is not None and holds is not None:
+            held = None if key[1] in access.written else holds(key[1])
+            access.written.add(key[1])
+            self.versions.written(key, held, self.places.get(key, {}), clocks, warp, lane, update)
 
     def _read(
         self,
@@ -177,18 +227,17 @@ class Flags:
         if not any((i.know, i.level, i.lane) == seen for i in items):  # a loop reads it many times
             items.append(SeenRelease(int(clocks.now[warp]), source, level, know, lane))
 
-    def _by_fence_once(
-        self, found: dict[tuple[int, int | None], Released], clocks: Clocks, warp: int, lane: int | None, site: Site
-    ) -> Released:
+    def _by_fence_once(self, access: StrongAccess, warp: int, lane: int | None) -> Released:
         """``released_by_fence`` within one access, asked once for all lanes of a warp. Invariant: the answers of two
         lanes differ only where some lane of the warp has fenced alone, or where the lanes have not synchronised since
         they fenced; then each is asked. The clock is shared."""
+        clocks = access.clocks
         fences = self.fenced.get(clocks, {}).get(warp, {})
         alone = any(k is not None or f.clock > clocks.clocks[warp, clocks.own[warp]] for k, f in fences.items())
         key = warp, lane if alone else None
-        if key not in found:
-            found[key] = self.released_by_fence(clocks, warp, lane, site.scope)
-        return found[key]
+        if key not in access.by_fence:
+            access.by_fence[key] = self.released_by_fence(clocks, warp, lane, access.site.scope)
+        return access.by_fence[key]
 
     def released_by_fence(self, clocks: Clocks, warp: int, lane: int | None, scope: int) -> Released:
         """What a relaxed write releases: what was before the last fence of its thread, and of threads of its block that

@@ -53,22 +53,16 @@ class PollingLoop(NamedTuple):
 
 def polling_loops(ops: list[Op]) -> dict[Op, PollingLoop]:
     """The loads of such loops whose values are used only to end the loop."""
-    found = {}
+    polling = {}
     uses = Counter(operand for op in ops for operand in op.operands)
     order = {op: k for k, op in enumerate(ops)}
     for loop in ops:
         if loop.opcode != "while":
             continue
-        asked, negated = loop.regions[0].ops[-1].operands[0].op, False
-        while asked is not None and asked.opcode == "not" and uses[asked.result] == 1:
-            asked, negated = asked.operands[0].op, not negated
-        if asked is None or asked.opcode not in COMPARISONS or uses[asked.result] > 1:
+        if (comparison := _comparison(loop, uses)) is None:
             continue
-        if negated and element_of(asked.operands[0].type).is_float:
-            continue  # of a NaN, "not less" is not "greater or equal"
-        compare = COMPARISONS[OPPOSITE[asked.opcode] if negated else asked.opcode]
         inside = {value for op in loop.walk() for value in op.results}
-        for read, bound, holds in zip(asked.operands, asked.operands[::-1], compare, strict=True):
+        for read, bound, holds in comparison:
             for op in _reads(loop, read, uses):
                 # Of a load before the loop, what is computed between the two counts as inside. One that is carried to
                 # the condition is compared with what the next iteration carries, which no register holds yet.
@@ -76,8 +70,22 @@ def polling_loops(ops: list[Op]) -> dict[Op, PollingLoop]:
                 later = {v for region in loop.regions for v in region.args if op not in loop.regions[0].ops}
                 steps = _invariant(bound, inside | between | later)
                 if steps is not None and any(a.reads and not a.writes for a in op.attrs["atom"].accesses):
-                    found[op] = PollingLoop(holds, bound, steps)
-    return found
+                    polling[op] = PollingLoop(holds, bound, steps)
+    return polling
+
+
+def _comparison(loop: Op, uses: Counter[Value]) -> list[tuple[Value, Value, Callable[[Any, Any], Any]]] | None:
+    """The condition of a while loop that is a comparison: (value, bound, ``holds(value, bound)``) for either operand as
+    the value; None for other conditions."""
+    test, negated = loop.regions[0].ops[-1].operands[0].op, False
+    while test is not None and test.opcode == "not" and uses[test.result] == 1:
+        test, negated = test.operands[0].op, not negated
+    if test is None or test.opcode not in COMPARISONS or uses[test.result] > 1:
+        return None
+    if negated and element_of(test.operands[0].type).is_float:
+        return None  # of a NaN, "not less" is not "greater or equal"
+    compare = COMPARISONS[OPPOSITE[test.opcode] if negated else test.opcode]
+    return list(zip(test.operands, test.operands[::-1], compare, strict=True))
 
 
 def _reads(loop: Op, value: Value, uses: Counter[Value]) -> list[Op]:

@@ -68,25 +68,25 @@ class RegisterOrigins(FromArrays):
                 else:
                     return
         # Origins of each operand: None, [L] of a scalar, [L, n] of a vector or fragment.
-        found = [self._get(registers, group, v) for v in op.operands]
-        for value, origins in zip(op.operands, found, strict=True):
+        of_operands = [self._get(registers, group, v) for v in op.operands]
+        for value, origins in zip(op.operands, of_operands, strict=True):
             if origins is not None and isinstance(value.type, PtrType) and op.opcode in ("load", "store", "call"):
                 self._report("address", group, op, origins)
         if op.opcode == "call":
-            self._call(registers, group, op, found, pending)
+            self._call(registers, group, op, of_operands, pending)
         elif op.opcode == "load":
             registers.put(group, slots[op.result], self._loaded(op, pending))
         elif op.opcode == "store":
             space = op.operands[0].type.space.value if isinstance(op.operands[0].type, PtrType) else ""
-            if found[1] is not None and space not in ("smem", "dsmem"):
-                self._report("result", group, op, found[1])
+            if of_operands[1] is not None and space not in ("smem", "dsmem"):
+                self._report("result", group, op, of_operands[1])
         elif op.opcode == "frag.store":
-            self._frag_store(registers, group, op, found)
+            self._frag_store(registers, group, op, of_operands)
         elif op.opcode == "assert":
-            self._report("branch", group, op, found[0])
+            self._report("branch", group, op, of_operands[0])
         elif op.results and op.opcode not in ("for", "while", "if"):
             values = [self._value(group, v) for v in op.operands]
-            registers.put(group, slots[op.result], rule_of(op)(op, found, values, group.lanes_count))
+            registers.put(group, slots[op.result], rule_of(op)(op, of_operands, values, group.lanes_count))
 
     def _partial(self, group: Group, op: Op) -> bool:
         """A shuffle of a part of a warp, which may read lanes that take no part: what those give is undefined."""
@@ -116,10 +116,10 @@ class RegisterOrigins(FromArrays):
         wide = pending.reshape(pending.shape[0], op.result.type.n, -1)
         return np.asarray(wide.max(2))
 
-    def _frag_store(self, registers: Registers, group: Group, op: Op, found: list[Origins]) -> None:
+    def _frag_store(self, registers: Registers, group: Group, op: Op, of_operands: list[Origins]) -> None:
         """Registers of a fragment take the origins of the stored value, where the lane is active; others keep
         theirs."""
-        frag, value = found[:2]
+        frag, value = of_operands[:2]
         kind = op.operands[0].type
         assert isinstance(kind, FragType)
         if frag is None and value is None:
@@ -140,31 +140,39 @@ class RegisterOrigins(FromArrays):
 
     # -- instructions --------------------------------------------------------------------------------------------------
 
-    def _call(self, registers: Registers, group: Group, op: Op, found: list[Origins], pending: Origins) -> None:
+    def _call(self, registers: Registers, group: Group, op: Op, of_operands: list[Origins], pending: Origins) -> None:
         """An instruction: products by the products of the origins, copies value by value, and others by the rule that
         one uninitialised operand makes all results uninitialised (of the whole warp, where lanes exchange values)."""
         atom = op.attrs["atom"]
         if atom.in_flight and not atom.copies:
-            return self._wgmma(registers, group, op, found)
+            return self._wgmma(registers, group, op, of_operands)
         if atom.multiplies and not atom.agents:
-            words = [o for o in found[3:] if o is not None and o.ndim == 1]  # scale factors
-            if found[1] is not None or found[2] is not None or words:
-                bad = run_product(group, op, [self._value(group, v) for v in op.operands], found[1], found[2])
-                for word in words:
-                    bad |= np.repeat(word.reshape(-1, WARP).any(1), WARP)[:, None]
-                self._write(registers, group, op.operands[0], bad, found[0], joined_max(found[1:]), keep=True)
-            return None
+            return self._product(registers, group, op, of_operands)
         if atom.copies and atom.agents:
             if atom.in_flight:  # another check watches its registers until they are loaded
                 slot = self.slots[op.operands[0]]
-                registers.fill(group, slot, found[0], op.attrs["registers"])
+                registers.fill(group, slot, of_operands[0], op.attrs["registers"])
                 if pending is not None:  # cells of tensor memory that nothing has written
                     kept = registers.get(group, slot)
                     registers.put(group, slot, pending if kept is None else np.maximum(kept, pending))
             return None
         if atom.copies or (atom.shuffles and op.operands[0].type != BOOL):
-            return self._copy(registers, group, op, found, pending)
-        scalars = [o for o in found if o is not None and o.ndim == 1]
+            return self._copy(registers, group, op, of_operands, pending)
+        return self._other(registers, group, op, of_operands, pending)
+
+    def _product(self, registers: Registers, group: Group, op: Op, of_operands: list[Origins]) -> None:
+        """A matrix product of a warp: an accumulator is uninitialised where a factor of it is, or a scale factor."""
+        words = [o for o in of_operands[3:] if o is not None and o.ndim == 1]  # scale factors
+        if of_operands[1] is not None or of_operands[2] is not None or words:
+            bad = run_product(group, op, [self._value(group, v) for v in op.operands], of_operands[1], of_operands[2])
+            for word in words:
+                bad |= np.repeat(word.reshape(-1, WARP).any(1), WARP)[:, None]
+            self._write(registers, group, op.operands[0], bad, of_operands[0], joined_max(of_operands[1:]), keep=True)
+
+    def _other(self, registers: Registers, group: Group, op: Op, of_operands: list[Origins], pending: Origins) -> None:
+        """One uninitialised operand makes all results uninitialised, of the whole warp where lanes exchange values."""
+        atom = op.attrs["atom"]
+        scalars = [o for o in of_operands if o is not None and o.ndim == 1]
         result = joined([*scalars, None if pending is None else pending.reshape(pending.shape[0], -1).max(1)], 0)
         if result is not None and type(atom).__module__.endswith(".warp"):
             active = result if group.mask is None else np.where(group.mask, result, 0)
@@ -176,17 +184,16 @@ class RegisterOrigins(FromArrays):
             if result is not None and isinstance(value.type, VecType):
                 wide = np.repeat(result[:, None], value.type.n, axis=1)
             registers.put(group, self.slots[value], wide)
-        return None
 
-    def _wgmma(self, registers: Registers, group: Group, op: Op, found: list[Origins]) -> None:
+    def _wgmma(self, registers: Registers, group: Group, op: Op, of_operands: list[Origins]) -> None:
         """Accumulators of lanes that do not accumulate are as defined as the operands; what a warp brings in registers
         reaches all accumulators of its lanes."""
         slot, kind = self.slots[op.operands[0]], op.operands[0].type
         assert isinstance(kind, FragType)
-        of_a = found[1] if isinstance(op.operands[1].type, FragType) else None
-        if found[0] is None and of_a is None:
+        of_a = of_operands[1] if isinstance(op.operands[1].type, FragType) else None
+        if of_operands[0] is None and of_a is None:
             return
-        new = np.zeros((group.lanes_count, kind.n), ORIGIN) if found[0] is None else found[0].copy()
+        new = np.zeros((group.lanes_count, kind.n), ORIGIN) if of_operands[0] is None else of_operands[0].copy()
         acts = np.ones(group.lanes_count, bool) if group.mask is None else group.mask
         written = sorted(product_registers(op, "d"))
         fresh = acts & ~np.broadcast_to(np.asarray(self._value(group, op.operands[3])), acts.shape).astype(bool)
@@ -196,22 +203,22 @@ class RegisterOrigins(FromArrays):
             new[:, written] = np.maximum(new[:, written], warps[:, None])
         registers.put(group, slot, new if new.any() else None)
 
-    def _copy(self, registers: Registers, group: Group, op: Op, found: list[Origins], pending: Origins) -> None:
+    def _copy(self, registers: Registers, group: Group, op: Op, of_operands: list[Origins], pending: Origins) -> None:
         """Run the copy on booleans in place of values ('comes from uninitialised memory'), so that each value keeps
         its origin wherever the instruction puts it."""
-        if pending is None and self._fills(registers, group, op, found):
+        if pending is None and self._fills(registers, group, op, of_operands):
             return
-        for value, origins in zip(op.operands, found, strict=True):
+        for value, origins in zip(op.operands, of_operands, strict=True):
             if value.type == BOOL:
                 self._report("branch", group, op, origins)
         # Booleans have no origin: all that is undefined behind the copy gets this one.
-        origin = joined_max([pending]) or joined_max(found) or self._origin(op)
+        origin = joined_max([pending]) or joined_max(of_operands) or self._origin(op)
         lanes = ShadowLanes(group, partial(self._undefined_at, group), partial(self._mark, group, op, origin))
-        after = run_copy(lanes, op, [self._value(group, v) for v in op.operands], found)
+        after = run_copy(lanes, op, [self._value(group, v) for v in op.operands], of_operands)
         results, operands = after[: len(op.results)], after[len(op.results) :]
         for value, bad in zip(op.results, results, strict=True):
             registers.put(group, self.slots[value], np.where(bad, ORIGIN(origin), ORIGIN(0)) if bad.any() else None)
-        for value, bad, old in zip(op.operands, operands, found, strict=True):
+        for value, bad, old in zip(op.operands, operands, of_operands, strict=True):
             if isinstance(value.type, FragType) and bad.size and (bad.any() or old is not None):
                 fresh = None if pending is None else np.asarray(pending.reshape(pending.shape[0], -1).any(1))
                 self._write(registers, group, value, bad, old, origin, fresh=fresh)
@@ -248,18 +255,18 @@ class RegisterOrigins(FromArrays):
         cells = (at[:, None] >> self.shift) + np.arange(max(1, count * pointer.elem.bytes >> self.shift))
         return cells.reshape(cells.shape[0], count, -1)
 
-    def _fills(self, registers: Registers, group: Group, op: Op, found: list[Origins]) -> bool:
+    def _fills(self, registers: Registers, group: Group, op: Op, of_operands: list[Origins]) -> bool:
         """Whether a copy brings defined values to registers of all lanes. Invariant: then running it on the origins
         (:meth:`_copy`) would do the same, clear these registers and nothing else."""
         attrs = op.attrs
         if "registers" not in attrs or "source_registers" in attrs or attrs.get("store") or group.mask is not None:
             return False
-        if any(origins is not None for origins in found[1:]):
+        if any(origins is not None for origins in of_operands[1:]):
             return False
         _, _, predicates = split_operands(op, [self._value(group, v) for v in op.operands])
         if not all(p is None or np.all(p) for p in predicates):
             return False
-        registers.fill(group, self.slots[op.operands[0]], found[0], attrs["registers"])
+        registers.fill(group, self.slots[op.operands[0]], of_operands[0], attrs["registers"])
         return True
 
     def _write(
@@ -296,6 +303,6 @@ def _in_shared(pointer: Any) -> bool:
     return not isinstance(pointer.type, PtrType) or pointer.type.space in SHARED_SPACES
 
 
-def joined_max(found: list[Origins]) -> int:
+def joined_max(of_operands: list[Origins]) -> int:
     """The largest origin among several registers."""
-    return max([int(o.max()) for o in found if o is not None], default=0)
+    return max([int(o.max()) for o in of_operands if o is not None], default=0)
