@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.epilogue.functions import EpilogueFunction, parts_of
@@ -14,7 +16,7 @@ def check_epilogue(function: EpilogueFunction, problem: Problem) -> None:
 
     A tensor without an array of its own (made in a kernel, say) is the caller's to check.
     """
-    m, n, _, batch = problem.shape
+    m, n, _, _ = problem.shape
     if isinstance(function, type) or not callable(function):
         raise ArgumentError(f"epilogue is a function that is called with (accumulators, tile), not {function!r}")
     if hasattr(function, "check"):
@@ -23,45 +25,60 @@ def check_epilogue(function: EpilogueFunction, problem: Problem) -> None:
     read: list[tuple[str, Array]] = []
     for part in parts_of(function):
         name = type(part).__name__
-        if getattr(part, "one_product", False) and (batch != 1 or problem.indirect is not None):
+        if getattr(part, "one_product", False) and is_batch(problem):
             raise ArgumentError(
                 f"{name} goes by the places of elements, which those of a stack of products share, and rows by index "
                 "change: it is for one product of matrices"
             )
-        for tensor in getattr(part, "numbers", ()):
-            if (array := array_behind(tensor)) is not None:
-                read.append((f"the number of {name}", array))
-        for tensor, mode in getattr(part, "vectors", ()):
-            if (array := array_behind(tensor)) is None:
-                continue
-            extent, lines = (n, "column") if mode else (m, "row")
-            if tuple(array.shape) != (extent,):
-                raise ArgumentError(
-                    f"{name}: a vector of {extent} elements, one for each {lines} of D, is wanted, not one of shape "
-                    f"{tuple(array.shape)}"
-                )
-            read.append((f"the vector of {name}", array))
-        for tensor in getattr(part, "targets", ()):
-            if (array := array_behind(tensor)) is not None:
-                written.append((f"the matrix of {name}", array))
-        for tensor, is_written, *columns in getattr(part, "matrices", ()):
-            if (array := array_behind(tensor)) is None:
-                continue
-            if batch != 1 or problem.indirect is not None:
-                raise ArgumentError(
-                    f"{name} has a matrix beside D, which belongs to one product of matrices: not to a stack of "
-                    "products, nor to rows by index"
-                )
-            each = columns[0] if columns else 1
-            if n % each:
-                raise ArgumentError(f"{name}: {n} columns of D are not whole groups of {each}")
-            if tuple(array.shape) != (m, n // each):
-                what = "of D's shape" if each == 1 else f"with a column for each {each} of D's"
-                raise ArgumentError(
-                    f"{name}: a matrix {what}, {(m, n // each)}, is wanted, not one of shape {tuple(array.shape)}"
-                )
+        numbers = (array_behind(tensor) for tensor in getattr(part, "numbers", ()))
+        targets = (array_behind(tensor) for tensor in getattr(part, "targets", ()))
+        read += [(f"the number of {name}", array) for array in numbers if array is not None]
+        read += [(f"the vector of {name}", array) for array in checked_vectors(part, m, n)]
+        written += [(f"the matrix of {name}", array) for array in targets if array is not None]
+        for array, is_written in checked_matrices(part, problem):
             (written if is_written else read).append((f"the matrix of {name}", array))
     check_places(read, written, problem)
+
+
+def is_batch(problem: Problem) -> bool:
+    """Whether D is a stack of matrices, or its rows are named by an index."""
+    return problem.shape[3] != 1 or problem.indirect is not None
+
+
+def checked_vectors(part: EpilogueFunction, m: int, n: int) -> Iterator[Array]:
+    """The vectors of one function of an epilogue. ArgumentError where they are not as long as a column or row of D."""
+    for tensor, mode in getattr(part, "vectors", ()):
+        if (array := array_behind(tensor)) is None:
+            continue
+        extent, lines = (n, "column") if mode else (m, "row")
+        if tuple(array.shape) != (extent,):
+            raise ArgumentError(
+                f"{type(part).__name__}: a vector of {extent} elements, one for each {lines} of D, is wanted, not one "
+                f"of shape {tuple(array.shape)}"
+            )
+        yield array
+
+
+def checked_matrices(part: EpilogueFunction, problem: Problem) -> Iterator[tuple[Array, bool]]:
+    """The matrices of a function of an epilogue, and whether it writes them. ArgumentError where one does not fit D."""
+    name, (m, n, _, _) = type(part).__name__, problem.shape
+    for tensor, is_written, *columns in getattr(part, "matrices", ()):
+        if (array := array_behind(tensor)) is None:
+            continue
+        if is_batch(problem):
+            raise ArgumentError(
+                f"{name} has a matrix beside D, which belongs to one product of matrices: not to a stack of "
+                "products, nor to rows by index"
+            )
+        each = columns[0] if columns else 1
+        if n % each:
+            raise ArgumentError(f"{name}: {n} columns of D are not whole groups of {each}")
+        if tuple(array.shape) != (m, n // each):
+            what = "of D's shape" if each == 1 else f"with a column for each {each} of D's"
+            raise ArgumentError(
+                f"{name}: a matrix {what}, {(m, n // each)}, is wanted, not one of shape {tuple(array.shape)}"
+            )
+        yield array, is_written
 
 
 def check_places(read: list[tuple[str, Array]], written: list[tuple[str, Array]], problem: Problem) -> None:

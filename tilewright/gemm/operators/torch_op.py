@@ -301,12 +301,8 @@ def recorded(
     graded = torch.is_grad_enabled() and needs_gradient
     if out is not None and graded:
         raise ArgumentError("PyTorch records this call for gradients, and cannot with out: call it without out")
-    matrix_a, matrix_b = a[None, :] if a.ndim == 1 else a, b[:, None] if b.ndim == 1 else b
-    if c is not None and (a.ndim == 1 or b.ndim == 1):
-        c = c.unsqueeze(-2) if a.ndim == 1 and b.ndim != 1 else c[..., None] if a.ndim != 1 else c[None, None]
-    fused = None if graded else activation
-    call = call_of(a, b, c, bias)
-    result: Tensor = call(matrix_a, matrix_b, c, bias, alpha, beta, fused, out_dtype)
+    call, fused = call_of(a, b, c, bias), None if graded else activation
+    result: Tensor = call(*as_matrices(a, b, c), bias, alpha, beta, fused, out_dtype)
     if graded and activation is not None:
         result = ACTIVATIONS[activation].of_torch(torch.nn.functional, result)
     if b.ndim == 1:
@@ -314,6 +310,15 @@ def recorded(
     if a.ndim == 1:
         result = result.squeeze(-1 if b.ndim == 1 else -2)
     return result if out is None else out.copy_(result)
+
+
+def as_matrices(a: Tensor, b: Tensor, c: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
+    """The operands of a product, with vectors as matrices: ``a`` as a row, ``b`` as a column, ``c`` as their result."""
+    if c is not None and a.ndim == 1:
+        c = c[None, None] if b.ndim == 1 else c.unsqueeze(-2)
+    elif c is not None and b.ndim == 1:
+        c = c[..., None]
+    return a[None, :] if a.ndim == 1 else a, b[:, None] if b.ndim == 1 else b, c
 
 
 def register_sharding() -> None:

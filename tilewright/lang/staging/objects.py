@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tilewright.ir.core import Value
@@ -120,22 +120,30 @@ def _same(a: Any, b: Any, pairs: set[tuple[int, int]]) -> bool:
     if kind in _BY_VALUE:
         return bool(a == b)
     if kind is tuple:  # without attributes; what holds itself does so through something that can change
-        if len(a) != len(b):
-            return False
-        for x, y in zip(a, b, strict=True):
-            if x is not y and not _same(x, y, pairs):
-                return False
-        return True
+        return _same_elements(a, b, pairs)
     if isinstance(a, Numeric):  # == of run-time numbers would be an operation of the program
         return a.value is b.value or (a.is_static and b.is_static and repr(a.value) == repr(b.value))
     if kind is float:
         return repr(a) == repr(b)
     pairs.add((id(a), id(b)))
     if isinstance(a, (tuple, list)):
-        return len(a) == len(b) and all(_same(x, y, pairs) for x, y in zip(a, b, strict=True)) and _holds(a, b, pairs)
+        return _same_elements(a, b, pairs) and _holds(a, b, pairs)
     if isinstance(a, dict):
-        items = zip(a.items(), b.items(), strict=True)
-        return len(a) == len(b) and all(_same(x, y, pairs) for x, y in items) and _holds(a, b, pairs)
+        return _same_elements(list(a.items()), list(b.items()), pairs) and _holds(a, b, pairs)
+    return _same_by_comparison(a, b, pairs)
+
+
+def _same_elements(a: Sequence[Any], b: Sequence[Any], pairs: set[tuple[int, int]]) -> bool:
+    if len(a) != len(b):
+        return False
+    for x, y in zip(a, b, strict=True):
+        if x is not y and not _same(x, y, pairs):
+            return False
+    return True
+
+
+def _same_by_comparison(a: Any, b: Any, pairs: set[tuple[int, int]]) -> bool:
+    """Whether ``==`` of two objects of one class is true, and what ``==`` does not compare is the same."""
     try:
         equal = bool(a == b)
         if equal and isinstance(a, (set, frozenset)):
@@ -144,7 +152,7 @@ def _same(a: Any, b: Any, pairs: set[tuple[int, int]]) -> bool:
     except Exception:  # an == of a class of the program; whatever it raises, the two are not known to be equal
         return False
     # Of equal numbers and times the text tells the sign of a zero, the digits, the time zone.
-    texts = isinstance(a, _WRITTEN_OUT) or module_of(kind).partition(".")[0] in _WRITTEN_MODULES
+    texts = isinstance(a, _WRITTEN_OUT) or module_of(type(a)).partition(".")[0] in _WRITTEN_MODULES
     return equal and (not texts or repr(a) == repr(b)) and _holds(a, b, pairs)
 
 

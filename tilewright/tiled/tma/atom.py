@@ -16,7 +16,7 @@ from tilewright.errors import ConstraintError, StagingError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.tensormap import TENSOR_MAP, expands
-from tilewright.ir.types import B4X16, EXPANDED, I8, I32, U8, scalar_of
+from tilewright.ir.types import B4X16, EXPANDED, I8, I32, U8, ScalarType, scalar_of
 from tilewright.lang.numbers.numeric import wrap
 from tilewright.lang.staging.location import here
 from tilewright.lang.tensors.pointer import AddressSpace, Pointer
@@ -351,15 +351,8 @@ def _make(
             "CopyBulkTensorTileG2SMulticastOp"
         )
     value_type = gmem_tensor.element_type
-    source, element = scalar_of(value_type), scalar_of(value_type if internal_type is None else internal_type)
-    if source.packed and internal_type is None:
-        # Two of 4 bits are a byte, unless an MMA reads 16 numbers from 16 bytes; 6 bits have no other form.
-        element = EXPANDED[source.width] if expand or source.width == 6 else U8
-    elif source.width == element.width == 4:
-        element = B4X16
-    elif source.packed and element in (I8, U8):
-        element = EXPANDED[source.width]
-    element = tensor_element(getattr(make(8, 1), "reduction", ""), element)
+    source = scalar_of(value_type)
+    element = tensor_element(getattr(make(8, 1), "reduction", ""), _moved_type(source, internal_type, expand))
     for kind in (element,) if source.packed else (source, element):
         if not kind.tensor_map:
             raise ConstraintError(f"{what}: TMA copies numbers of 1, 2, 4 or 8 bytes, not {kind}: recast the tensor")
@@ -383,6 +376,17 @@ def _make(
         )
     atom = TmaCopyAtom(op, instruction, value_type, plan, tensor_map)
     return TmaInfo(atom, Tensor((0,) * len(plan.basis), coordinates), smem_layout)
+
+
+def _moved_type(source: ScalarType, internal_type: Any, expand: bool) -> ScalarType:
+    """The type that TMA moves elements of type ``source`` as; ``expand``: numbers of 4 and 6 bits take a byte each."""
+    if source.packed and internal_type is None:
+        # Two of 4 bits are a byte, unless an MMA reads 16 numbers from 16 bytes; 6 bits have no other form.
+        return EXPANDED[source.width] if expand or source.width == 6 else U8
+    element = source if internal_type is None else scalar_of(internal_type)
+    if source.width == element.width == 4:
+        return B4X16
+    return EXPANDED[source.width] if source.packed and element in (I8, U8) else element
 
 
 def _check_tensor(what: str, tensor: Any) -> None:
