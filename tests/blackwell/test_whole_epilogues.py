@@ -44,5 +44,7 @@ def test_what_is_refused() -> None:
     rest: Any = (None,) * 9
     with pytest.raises(ConstraintError, match="stages of accumulators that overlap in tensor memory are not here"):
         sm100.epilogue(*rest, overlapping_accum=True)
+    with pytest.raises(ConstraintError, match="stages of accumulators that overlap in tensor memory are not here"):
+        sm100._check_stages(SimpleNamespace(overlapping_accum=True))
     with pytest.raises(ConstraintError, match="c_pipeline has 3 stages, and sC 2 buffers"):
         sm100._check_buffers(3, 2)

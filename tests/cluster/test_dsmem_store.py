@@ -11,7 +11,7 @@ import tilewright as cutlass
 import tilewright.cuda
 from tests.cuda.build import needs_nvrtc
 from tests.machines import MACHINES, OnMachine
-from tilewright import Float32, Int64, cute
+from tilewright import BFloat16, Float32, Int64, cute
 from tilewright.cute.nvgpu import cpasync
 from tilewright.errors import ConstraintError
 from tilewright.testing import per_thread
@@ -70,6 +70,31 @@ def test_blocks_exchange_vectors(machine: OnMachine, by_tiled: bool) -> None:
     np.testing.assert_array_equal(y, np.broadcast_to(x.max(1, keepdims=True), x.shape))
 
 
+def test_narrow_elements_go_by_words() -> None:
+    def exchange(t: Any) -> Any:
+        own = cute.arch.block_idx_in_cluster()
+        buffer, bar = cute.arch.alloc_smem(BFloat16, 8, 16), cute.arch.alloc_smem(Int64, 1, 8)
+        cute.arch.mbarrier_init(bar, 1)
+        cute.arch.mbarrier_arrive_and_expect_tx(bar, 16)
+        cute.arch.mbarrier_init_fence()
+        cute.arch.cluster_arrive()
+        cute.arch.cluster_wait()
+        values = cute.make_rmem_tensor(8, BFloat16)
+        for i in range(8):
+            values[i] = BFloat16(Float32(100 * own + i))
+        atom = cute.make_copy_atom(cpasync.CopyDsmemStoreOp(), BFloat16, num_bits_per_copy=128)
+        to = cute.make_tensor(cute.arch.map_dsmem_ptr(buffer, own ^ 1), cute.make_layout(8))
+        cute.copy(atom, values, to, mbar_ptr=cute.arch.map_dsmem_ptr(bar, own ^ 1))
+        cute.arch.mbarrier_wait(bar, 0)
+        total = Float32(0.0)
+        for i in range(8):
+            total += cute.make_tensor(buffer, 8)[i].to(Float32) * (i + 1)
+        return total
+
+    each = sum(i * (i + 1) for i in range(8))
+    assert per_thread(exchange, 1, blocks=2, cluster=2, dtype=Float32) == [100 * 36 + each, each]
+
+
 def test_its_text() -> None:
     needs_nvrtc()
     kernel = cute.compile(run, *(cute.runtime.from_dlpack(z) for z in arrays()), False).kernels[0]
@@ -82,7 +107,7 @@ def test_its_text() -> None:
     [
         ("own block", "needs the destination in the shared memory of a block of the cluster, which .*map_dsmem_ptr"),
         ("no mbarrier", "needs mbar_ptr in the shared memory of a block of the cluster, .*, not None"),
-        ("half", r"stores numbers of 32 or 64 bits, not Float16: recast_tensor both to Uint32"),
+        ("half", "stores words of 32 bits, but the elements of .* are not contiguous in steps of 2"),
         ("size", "differ in size or type"),
         ("bits", "num_bits_per_copy is 128 at most, not 256"),
     ],
@@ -93,12 +118,12 @@ def test_mistakes(how: str, message: str) -> None:
     def stores(t: Any) -> Any:
         kind = Float16 if how == "half" else Float32
         atom = cute.make_copy_atom(cpasync.CopyDsmemStoreOp(), kind, num_bits_per_copy=256 if how == "bits" else 0)
-        buffer, bar = cute.arch.alloc_smem(kind, 4, 16), cute.arch.alloc_smem(Int64, 1, 8)
+        buffer, bar = cute.arch.alloc_smem(kind, 8, 16), cute.arch.alloc_smem(Int64, 1, 8)
         values = cute.make_rmem_tensor(4, kind)
         values.fill(1.0)
         place = buffer if how == "own block" else cute.arch.map_dsmem_ptr(buffer, 0)
         where = None if how == "no mbarrier" else cute.arch.map_dsmem_ptr(bar, 0)
-        to = cute.make_tensor(place, cute.make_layout(2 if how == "size" else 4))
+        to = cute.make_tensor(place, cute.make_layout(2 if how == "size" else 4, stride=2 if how == "half" else 1))
         cute.copy(atom, values, to, mbar_ptr=where)
         return t
 

@@ -125,7 +125,10 @@ def epilogue_tma_store(
         acc_consumer_state: of ``acc_pipeline`` (``PipelineUmmaAsync``), whose consumer group has an arrival for each
             epilogue warp, or for each of their threads; of both blocks of a pair.
         c_pipeline: ``PipelineTmaStore`` with as many stages as ``sC``, or fewer.
+
+    ConstraintError where ``gemm_kernel.overlapping_accum`` is true, as for :func:`epilogue`.
     """
+    _check_stages(gemm_kernel)
     tCgC = transform_partitioned_tensor_layout(tCgC_base)
     tCtAcc = transform_partitioned_tensor_layout(tCtAcc_base)
     t2r, tTR_tAcc, tTR_rAcc = epilogue_tmem_copy_and_partition(
@@ -190,11 +193,7 @@ def epilogue(
     accumulators that share columns, is refused (ConstraintError): how the kernel then counts its stages is not
     documented.
     """
-    if cutlass.const_expr(overlapping_accum):
-        raise ConstraintError(
-            "utils.gemm.sm100.epilogue: stages of accumulators that overlap in tensor memory are not here: give each "
-            "stage its own columns (overlapping_accum=False), or write the loop with epilogue_tmem_copy_and_partition"
-        )
+    _check_stages(gemm_kernel, overlapping_accum)
     tCgC = transform_partitioned_tensor_layout(tCgC_base)
     tCtAcc = transform_partitioned_tensor_layout(tCtAcc_base)
     t2r, tTR_tAcc, tTR_rAcc = epilogue_tmem_copy_and_partition(
@@ -259,6 +258,14 @@ def _barrier(gemm_kernel: Any) -> pipeline.NamedBarrier:
     return pipeline.NamedBarrier(
         barrier_id=gemm_kernel.epilog_sync_bar_id, num_threads=WARP * len(gemm_kernel.epilogue_warp_id)
     )
+
+
+def _check_stages(gemm_kernel: Any, overlapping: bool = False) -> None:
+    if overlapping or getattr(gemm_kernel, "overlapping_accum", False):
+        raise ConstraintError(
+            "utils.gemm.sm100: stages of accumulators that overlap in tensor memory are not here: give each stage its "
+            "own columns (overlapping_accum=False), or write the loop with epilogue_tmem_copy_and_partition"
+        )
 
 
 def _check_buffers(stages: int, buffers: int) -> None:

@@ -173,8 +173,8 @@ class CopyDsmemStoreOp:
     of that block, which expects them (``cute.arch.mbarrier_arrive_and_expect_tx``).
 
     ``cute.copy(atom, registers, dst, mbar_ptr=...)``: ``dst`` and ``mbar_ptr`` are at places of the other block, by
-    ``cute.arch.map_dsmem_ptr``. Elements have 32 or 64 bits; each is a store of its own. ``num_bits_per_copy``,
-    128 at most, says how tiled copies divide a tile.
+    ``cute.arch.map_dsmem_ptr``. Each element of 32 or 64 bits, or word of narrower ones, is a store of its own.
+    ``num_bits_per_copy``, 128 at most, says how tiled copies divide a tile.
 
     >>> from tilewright import Float32, Int64
     >>> def exchange(t):
