@@ -162,6 +162,12 @@ class Problem:
         A, C, D = (replace(x, array=x.array._replace(shape=(rows, *x.shape[1:]))) for x in (self.A, self.C, self.D))
         return Problem(A, self.B, C if self.has_c else D, D, self.has_c)
 
+    def without_sources(self) -> Problem:
+        """The same geometry of PyTorch tensors, without these."""
+        like = self.D.source.new_empty(0)  # of their device
+        A, B, C, D = (matrix.without_source(like) for matrix in self.matrices)
+        return replace(self, A=A, B=B, C=C, D=D)
+
     def transposed(self) -> Problem:
         """D^T = f(B^T A^T, C^T)."""
         return Problem(self.B.transposed(), self.A.transposed(), self.C.transposed(), self.D.transposed(), self.has_c)

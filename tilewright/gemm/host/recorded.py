@@ -7,7 +7,7 @@ run-time values of each are kept: what differs between a call and its repetition
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -32,6 +32,14 @@ class RecordedProduct(NamedTuple):
     addresses: tuple[int, ...]
 
 
+class Decision(NamedTuple):
+    """What was decided for an extent, and the function that decides it for others; it holds no arrays."""
+
+    extent: int
+    again: Callable[[int], Any]
+    value: Any
+
+
 @dataclass
 class Record:
     """What a call has done so far."""
@@ -41,6 +49,8 @@ class Record:
     """Checks of the elements of an array, which every call has to make."""
     alone: bool = False
     """Whether something was planned for the extents of this call alone, and not for the range that they are in."""
+    decisions: list[Decision] = field(default_factory=list)
+    """Where this is not empty, all of what is launched depends on beside extents."""
 
 
 class Thread(threading.local):
@@ -92,6 +102,15 @@ def planned_alone() -> None:
     record = current()
     if record is not None:
         record.alone = True
+
+
+def decided(extent: int, again: Callable[[int], Any]) -> None:
+    """Note a choice by the extent. All that the choices of a call say, and extents, are what its launches depend on:
+    where they are the same for another extent, the launches are made for that, whatever range it is in
+    (``open_extents``)."""
+    record = current()
+    if record is not None:
+        record.decisions.append(Decision(extent, again, again(extent)))
 
 
 def check_elements(check: partial[None], array: Any) -> None:

@@ -34,9 +34,11 @@ from tilewright.gemm.operators.block_scaled import (
     format_of,
     swapped,
 )
+from tilewright.gemm.operators.cut_choice import with_extent
 from tilewright.gemm.operators.group_checks import check_offsets
 from tilewright.gemm.operators.group_launch import TableLaunch, leading_stride
-from tilewright.gemm.operators.offsets import OffsetLaunch, cut_mode_and_shape, with_planned
+from tilewright.gemm.operators.offsets import OffsetLaunch, cut_mode_and_shape
+from tilewright.gemm.operators.rows import planned_rows
 from tilewright.gemm.tuning.stand_in import numeric_class
 from tilewright.lang.arguments.arrays import array_of
 from tilewright.lang.numbers.dtypes import numeric_of_dtype
@@ -263,7 +265,7 @@ class FactorsLaunch(OffsetLaunch):
 def fastest_of_groups(product: FactorsProduct, gpu: Limits) -> AnyConfig:
     """The size for groups of which the host does not know how they cut the rows."""
     problem, times = product.problem, fitting_sizes(product.entry, gpu)
-    (m, n, k), groups = with_planned(product.extents, 0), product.groups
+    (m, n, k), groups = with_extent(product.extents, 0, planned_rows(product.extents[0])), product.groups
     if problem.machine == "cpu" and simulated().sizes == "simulator":
         return min(times.sizes, key=lambda size: simulated_work(size, (-(-m // groups), n, k, 1)))
     read = m * product.A.matrix.shape[1] + math.prod(product.B.matrix.shape)  # operands are bytes

@@ -14,6 +14,7 @@ from tilewright.gemm.access import VECTOR, aligned_elements
 from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.config import Major
 from tilewright.gemm.host.problem import check_output
+from tilewright.gemm.host.recorded import decided
 from tilewright.gemm.kernel.combine import combine
 from tilewright.gemm.operators.arrays import check_given_result, new_result, one_framework
 from tilewright.gemm.operators.forms import recorded_form
@@ -127,5 +128,6 @@ def launched(source: Any, places: Any, weights: Any, out: Any, stream: int | Non
         from_dlpack(result, assumed_align=align),
     )
     dynamic = [x.mark_all_dynamic(contiguous=None) for x in tensors]
+    decided(shape[0], lambda tokens: None)  # there is one kernel
     run(("combine", vector), combine, *dynamic, vector, stream=stream)
     return result

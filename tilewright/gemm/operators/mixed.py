@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,7 +22,7 @@ from tilewright.gemm.epilogue.scales import PerRowLinComb
 from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.plan import capability_of, limits
 from tilewright.gemm.host.problem import WIDEST, Problem, check_output, check_vector
-from tilewright.gemm.host.recorded import launch
+from tilewright.gemm.host.recorded import decided, launch
 from tilewright.gemm.host.universal import MAY_PACK, PreparedProblem
 from tilewright.gemm.kernel.mixed_small_m import MixedSmallMGemm, PreparedOperand
 from tilewright.gemm.kernel.widen import widen, widen_rows
@@ -298,6 +299,7 @@ class MixedProduct:
         """By the kernel that is fastest for so many rows, of those that can take the operands, on ``stream`` or the
         current one."""
         rows, k = self.problem.A.shape[:2]
+        decided(rows, partial(bisect_left, self.thresholds))
         few, wgmma = rows <= MOST_ROWS and k > 0, k > 0 and capability_of(self.problem.machine) == 90
         if few and (rows <= self.least_by_wgmma or not wgmma):
             self.few_rows(stream=stream)
@@ -332,6 +334,12 @@ class MixedProduct:
             run("widen rows", widen_rows, given, target, stream=stream)
         D, copy = self.problem.D, Matrix.of("a", wide)
         return replace(self, problem=Problem(copy, copy, D, D, False))
+
+    @property
+    def thresholds(self) -> list[float]:
+        """Numbers of rows behind which another kernel may be taken, or another size of that for few rows."""
+        of_narrow = self.most_by_narrow_loop
+        return sorted({*SIZES[self.weight.bits], MOST_ROWS, self.least_by_wgmma, MOST_CONVERTED, of_narrow})
 
     @property
     def least_by_wgmma(self) -> int:

@@ -6,33 +6,30 @@ of equal size, reserves memory for the table of ``kernel.group_table``, and the 
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from tilewright import Int32, Int64
 from tilewright.errors import ArgumentError
 from tilewright.gemm.access import VECTOR
 from tilewright.gemm.arrays import Matrix, check_types
 from tilewright.gemm.choice.registry import candidates
-from tilewright.gemm.choice.simulated import simulated_work
-from tilewright.gemm.config import AnyConfig, Major, Operand
+from tilewright.gemm.config import Major, Operand
 from tilewright.gemm.epilogue.functions import Chain, EpilogueFunction, is_untransposed, stores_result
 from tilewright.gemm.family.accesses import OperandAccess, group_accesses
 from tilewright.gemm.family.entry import KernelEntry
-from tilewright.gemm.family.plan_options import Limits
 from tilewright.gemm.host.epilogue_operands import check_epilogue
-from tilewright.gemm.host.plan import capability_of, limits, simulated
+from tilewright.gemm.host.plan import capability_of, limits
 from tilewright.gemm.host.problem import Problem, check_output
+from tilewright.gemm.host.recorded import decided
 from tilewright.gemm.host.scales import check_result
 from tilewright.gemm.kernel.group_offsets import MODES, GatheredRows, OffsetGroups
-from tilewright.gemm.kernel.group_table import COLUMNS, GroupRows, whole_tile
+from tilewright.gemm.kernel.group_table import COLUMNS, GroupRows
 from tilewright.gemm.operators.arrays import check_given_result, framework, new_result, unwritten_result
+from tilewright.gemm.operators.cut_choice import CutChoice, most_tiles, problem_extents, with_extent
 from tilewright.gemm.operators.epilogues import (
     arrays_of,
     dtype_key,
@@ -52,7 +49,7 @@ from tilewright.gemm.operators.group_checks import (
     check_rows,
     check_rows_form,
 )
-from tilewright.gemm.operators.group_launch import MOST_ITERATIONS, TableLaunch, entry_of, leading_stride, usable_sizes
+from tilewright.gemm.operators.group_launch import MOST_ITERATIONS, TableLaunch, entry_of, leading_stride
 from tilewright.gemm.operators.grouped import with_contiguous
 from tilewright.gemm.operators.matmul import matmul
 from tilewright.gemm.operators.open_extents import Modes, Place, ranks
@@ -328,17 +325,6 @@ def fields_of_rows(function: Any) -> tuple[str, ...]:
     return tuple(x.name for x in fields(function) if any(getattr(function, x.name) is one for one in of_rows))
 
 
-def problem_extents(problem: Problem) -> tuple[int, int, int]:
-    """M, N and K of the whole matrices."""
-    return problem.D.shape[0], problem.D.shape[1], problem.A.shape[1]
-
-
-def with_planned(extents: tuple[int, int, int], mode: int) -> tuple[int, int, int]:
-    """The extents with as much of the mode that is cut as is planned for."""
-    m, n, k = (planned_rows(extent) if i == mode else extent for i, extent in enumerate(extents))
-    return m, n, k
-
-
 def cut_mode_and_shape(
     a: tuple[int, ...], b: tuple[int, ...], offsets: tuple[int, ...] | None
 ) -> tuple[int, tuple[int, ...]]:
@@ -372,7 +358,11 @@ class OffsetLaunch(TableLaunch):
 
     def __init__(self, product: CutProduct, entry: KernelEntry, step: int) -> None:
         problem, gpu = product.problem, limits(product.problem.machine)
-        config = fastest_cut(problem, product.mode, product.groups, entry, gpu, product.sharing)
+        choice = CutChoice.of(problem, product.mode, product.groups, entry, gpu, product.sharing)
+        extent = problem_extents(problem)[product.mode]
+        config = choice.config(extent)
+        if not product.sharing:
+            decided(extent, choice.launched)
         super().__init__([problem], config, product.function(config), gpu)
         self.problem = self.problems[0]
         self.mode = (1, 0, 2)[product.mode] if config.transposed else product.mode
@@ -414,15 +404,11 @@ class OffsetLaunch(TableLaunch):
     @property
     def planned(self) -> tuple[int, int, int]:
         """The same with as much of the mode that is cut as is planned for: what decides blocks and memory."""
-        return with_planned(self.extents, self.mode)
+        return with_extent(self.extents, self.mode, planned_rows(self.extents[self.mode]))
 
     def table(self) -> tuple[Any, int]:
-        tiles = [-(-extent // size) for extent, size in zip(self.planned[:2], whole_tile(self.config), strict=False)]
-        if self.mode == 2:
-            tiles.append(self.rows)
-        else:  # each group may have a tile that is not full
-            tiles[self.mode] += self.rows
-        return self.room(self.rows + 1, COLUMNS), int(np.prod(tiles))
+        groups = self.rows - (self.mode != 2)
+        return self.room(self.rows + 1, COLUMNS), most_tiles(self.config, self.planned, self.mode, groups)
 
     def blocks(self, tiles: int, at_once: int) -> int:
         """As many as run at the same time where tiles are shared, of which some may have nothing to do: the host knows
@@ -434,40 +420,3 @@ class OffsetLaunch(TableLaunch):
         if most >= MOST_ITERATIONS:
             raise ArgumentError(f"the groups have up to {most} k tiles, more than 32-bit numbers hold")
         return self.share(most, at_once)
-
-
-def fastest_cut(
-    problem: Problem, mode: int, groups: int, entry: KernelEntry, gpu: Limits, sharing: bool = False
-) -> AnyConfig:
-    """The size for groups of which the host does not know how they cut the mode, where blocks may be ``sharing`` tiles;
-    in the simulator the one that it finishes first if they are equal."""
-    extents = with_planned(problem_extents(problem), mode)
-    times = usable_sizes(any_begin(problem, mode), entry, gpu, sharing)
-    if problem.machine == "cpu" and simulated().sizes == "simulator":
-        m, n, k = (-(-extent // groups) if i == mode else extent for i, extent in enumerate(extents))
-        return min(times.sizes, key=lambda size: simulated_work(size, (m, n, k, 1)))
-    m, n, k = extents
-    of_a, of_b, written = (
-        math.prod(x.shape[2:]) * rows * columns * x.dtype.bytes
-        for x, rows, columns in ((problem.A, m, k), (problem.B, k, n), (problem.D, m, n))
-    )
-    read = of_a + of_b
-    return times.fastest_cut(extents, mode, groups, read, written, sharing)
-
-
-def any_begin(problem: Problem, mode: int) -> list[Problem]:
-    """The product, and what is left of it where a group begins at the second element of the mode: how both are laid out
-    says which accesses are aligned wherever a group begins."""
-    if problem_extents(problem)[mode] < 2:
-        return [problem]
-
-    def cut(matrix: Matrix, modes: tuple[int, int]) -> Matrix:
-        if mode not in modes:
-            return matrix
-        at, array = modes.index(mode), matrix.array
-        shape = tuple(n - (i == at) for i, n in enumerate(array.shape))
-        address = array.address + array.stride[at] * array.dtype.bytes
-        return replace(matrix, array=array._replace(address=address, shape=shape))
-
-    A, B, D = cut(problem.A, MODES[0]), cut(problem.B.transposed(), MODES[1]).transposed(), cut(problem.D, MODES[2])
-    return [problem, Problem(A, B, D, D, False)]

@@ -4,7 +4,8 @@ What an operator launches depends on such an open extent by its plan and by the 
 of it (``rows.planned_rows``), so in one range the launches of two calls differ in the extent alone: where a number is
 not the same in both, it is the extent in both, or nothing is derived from these calls. The places of such numbers are a
 property of the kernels, so in another range one call of the same kernels is enough. Then any extent of the range is
-launched by the numbers of that call, with the extent in its places.
+launched by the numbers of that call, with the extent in its places. An operator that says all of what it decides by the
+extent (``host.recorded.decided``) needs no call there: an extent for which the same is decided is launched so.
 
 An operator names the modes that are open. It plans for ``planned_rows`` of the first one, or says ``planned_alone``.
 """
@@ -117,6 +118,21 @@ class Known(NamedTuple):
     extents: tuple[int, ...]
     numbers: Numbers
 
+    @property
+    def is_decided(self) -> bool:
+        """Whether the call has said all of what was decided for its first extent."""
+        decisions = self.call.decisions
+        return bool(decisions) and all(one.extent == self.extents[0] for one in decisions)
+
+    @property
+    def like(self) -> Any:
+        """Calls of which this is the same differ in extents alone."""
+        return tuple([one.value for one in self.call.decisions]) if self.is_decided else planned_rows(self.extents[0])
+
+    def decides(self, extent: int) -> bool:
+        """Whether the same is decided for another extent."""
+        return all(one.again(extent) == one.value for one in self.call.decisions)
+
 
 @dataclass
 class OpenCall:
@@ -125,30 +141,36 @@ class OpenCall:
     places: dict[Any, Places] = field(default_factory=dict)
     """By what is launched, without numbers."""
     seen: dict[Any, Known] = field(default_factory=dict)
-    """By range and what is launched: a call of kernels whose places are not known."""
+    """By :attr:`Known.like` and what is launched: a call of kernels whose places are not known."""
     known: dict[int, tuple[Known, Places]] = field(default_factory=dict)
     """By range."""
+    decided: dict[Any, tuple[Known, Places]] = field(default_factory=dict)
+    """By what is launched and decided."""
 
     def learn(self, call: Any, extents: tuple[int, ...]) -> None:
         """Take a recorded call."""
         what = launched(call)
         if call.alone or what is None or is_wide(call.result):
             return
-        now, at = Known(call, extents, Numbers([*exact_numbers(call)], [*bounds(call)])), planned_rows(extents[0])
+        now = Known(call, extents, Numbers([*exact_numbers(call)], [*bounds(call)]))
         places = self.places.get(what)
         if places is None or places.fixed:
-            before = self.seen.setdefault((at, what), now)
+            before = self.seen.setdefault((now.like, what), now)
             found = None if before is now else places_of(before, now)
             if found is not None and (places is None or len(found.fixed) < len(places.fixed)):
                 self.places[what] = places = found
         if places is None:
             return
         if all(which is None or x == extents[which] for x, which in zip(now.numbers.exact, places.exact, strict=True)):
-            self.known[at] = now, places
+            if now.is_decided:
+                self.decided[what, now.like] = now, places
+            else:
+                self.known[now.like] = now, places
 
     def call(self, extents: tuple[int, ...], spans: tuple[tuple[int, int], ...]) -> Any:
         """The call with these extents, whose given tensors have the ``spans``; None where none is known."""
-        known = self.known.get(planned_rows(extents[0]))
+        found = (one for one in self.decided.values() if one[0].decides(extents[0]))
+        known = self.known.get(planned_rows(extents[0])) or next(found, None)
         if known is None:
             return None
         (call, before, numbers), places = known

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from itertools import repeat
 from typing import Any
 
@@ -92,10 +91,7 @@ class Prepared(Launches):
 
     def release(self) -> None:
         """Drop the PyTorch tensors that it was made with: from now on only their geometry matters."""
-        like = self.problem.D.source.new_empty(0)  # of their device
-        matrices = (matrix.without_source(like) for matrix in self.problem.matrices)
-        A, B, C, D = matrices
-        self._problem = replace(self.problem, A=A, B=B, C=C, D=D)
+        self._problem = self.problem.without_sources()
 
     def bind(self, stream: Any) -> Binding:
         """The values of a launch on ``stream``; the kernels are compiled and loaded where that was not done."""

@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from tilewright.gemm.host.recorded import Decision
 from tilewright.gemm.operators.launches import Launches
 from tilewright.gemm.operators.repeated import WritesApart
 
@@ -96,6 +97,7 @@ class RepeatedCall(WritesApart):
     """Checks of the elements of a tensor, in the simulator."""
     alone: bool = False
     """Whether it is no example for calls with other extents."""
+    decisions: tuple[Decision, ...] = ()
     disjoint: set[tuple[int, ...]] = field(default_factory=set, compare=False)
 
     def may_be_one(self, operand: int, written: int) -> bool:

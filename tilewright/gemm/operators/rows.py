@@ -21,7 +21,7 @@ from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem
-from tilewright.gemm.host.recorded import planned_alone
+from tilewright.gemm.host.recorded import current, decided, planned_alone
 from tilewright.gemm.operators.launches import is_captured
 from tilewright.gemm.operators.repeated import RepeatedProduct, Repetitions
 from tilewright.gemm.tuning import store
@@ -63,9 +63,43 @@ def plan_for_rows(problem: Problem, plan: Callable[[Problem], Plan]) -> Plan:
         with contextlib.suppress(ArgumentError):  # it would name the rounded extents
             chosen = plan(problem.with_rows(planned_rows(rows)))
             if holds(chosen, rows):
+                if current() is not None:
+                    decided(rows, RowsChoice(problem.without_sources(), plan))
                 return chosen
     planned_alone()
     return plan(problem)
+
+
+@dataclass
+class RowsChoice:
+    """What :func:`plan_for_rows` decides by the number of rows of a ``problem``, whose arrays are gone: ``plan`` gives
+    the plan of a problem by the model. Called with a number of rows, it gives all that their launch depends on beside
+    that, and None where they have to be looked at at length."""
+
+    problem: Problem
+    plan: Callable[[Problem], Plan]
+    plans: dict[int, tuple[Plan, LaunchKey] | None] = field(default_factory=dict, kw_only=True)
+    """The plan of each range of rows, and its launch key; None where there is none for a range."""
+
+    def __call__(self, rows: int) -> LaunchKey | None:
+        found = self.planned(rows)
+        return found[1] if found is not None and holds(found[0], rows) else None
+
+    def planned(self, rows: int) -> tuple[Plan, LaunchKey] | None:
+        """The plan of the range that so many rows are in, and its launch key; None where tuning found another way."""
+        if self.is_tuned(rows):
+            return None
+        rounded = planned_rows(rows)
+        if rounded not in self.plans:
+            self.plans[rounded] = None
+            with contextlib.suppress(ArgumentError):  # found at length, for these rows, or an error names them
+                plan = self.plan(self.problem.with_rows(rounded))
+                self.plans[rounded] = plan, launch_key(plan)
+        return self.plans[rounded]
+
+    def is_tuned(self, rows: int) -> bool:
+        """Whether tuning found something for so many rows."""
+        return store.may_have(lambda: self.problem.with_rows(rows))
 
 
 def holds(plan: Plan, rows: int) -> bool:
@@ -106,15 +140,10 @@ def rows_key(a: Any, b: Any, out: Any, c: Any, bias: Any) -> Any:
 
 
 @dataclass
-class LaunchesByRows:
-    """A product whose number of rows is open: ``problem`` has some number, and ``plan`` gives the plan of a problem by
-    the model. ``dtype`` is the result's."""
+class LaunchesByRows(RowsChoice):
+    """A product whose number of rows is open: ``problem`` has some number. ``dtype`` is the result's."""
 
-    problem: Problem
-    plan: Callable[[Problem], Plan]
     dtype: Any
-    plans: dict[int, tuple[Plan, Any]] = field(default_factory=dict)
-    """The plan of each range of rows, and its launch key."""
     bound: dict[Any, RepeatedProduct] = field(default_factory=dict)
     """A product for each launch key, and which of its operands are wide."""
     meanwhile: dict[int, tuple[Any, Future[None]]] = field(default_factory=dict)
@@ -138,10 +167,6 @@ class LaunchesByRows:
         if isinstance(product.until, Future):
             self.meanwhile[rounded] = key, product.until
 
-    def is_tuned(self, rows: int) -> bool:
-        """Whether tuning found something for so many rows."""
-        return store.may_have(lambda: self.problem.with_rows(rows))
-
     def may_pass(self, rows: int, often: bool) -> bool:
         """Whether so many rows are multiplied by one of few kernels; ``often``: they have been until now."""
         rounded = planned_rows(rows)
@@ -154,16 +179,10 @@ class LaunchesByRows:
 
     def product(self, rows: int, shape: tuple[int, ...]) -> RepeatedProduct | None:
         """The product of as many rows, whose result has this shape; None where it has to be bound at length."""
-        if self.is_tuned(rows):
+        found = self.planned(rows)
+        if found is None:
             return None
-        rounded = planned_rows(rows)
-        if rounded not in self.plans:
-            try:
-                plan = self.plan(self.problem.with_rows(rounded))
-            except ArgumentError:  # what these rows allow is found at length, and an error names them
-                return None
-            self.plans[rounded] = plan, launch_key(plan)
-        plan, key = self.plans[rounded]
+        (plan, key), rounded = found, planned_rows(rows)
         # What `wide_operands` and `Array.bounds` say of the problem with these rows, which is not made for it.
         wide = tuple([self.wide_b if reach is None else rows >= reach[2] for reach in self.reach])
         like = self.bound.get((key, wide)) if holds(plan, rows) else None

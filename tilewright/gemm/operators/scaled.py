@@ -21,12 +21,15 @@ from tilewright.gemm.epilogue.activations import activation_of
 from tilewright.gemm.epilogue.functions import Bias, Chain, EpilogueFunction, LinearCombination
 from tilewright.gemm.epilogue.scales import BLOCK, Amax, BlockScales, NonSaturating, ResultScale, Scales
 from tilewright.gemm.family.entry import KernelEntry
+from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem, check_vector
+from tilewright.gemm.host.recorded import decided
 from tilewright.gemm.operators.arrays import Operands, framework, is_traced
 from tilewright.gemm.operators.forms import recorded_form
 from tilewright.gemm.operators.matmul import Request
 from tilewright.gemm.operators.open_extents import Modes, Place
 from tilewright.gemm.operators.repeated_call import is_torch, repeated_call
+from tilewright.gemm.operators.rows import planned_rows
 from tilewright.gemm.operators.torch_state import any_recorded
 from tilewright.gemm.tuning.stand_in import numeric_class
 from tilewright.lang.arguments.arrays import array_of
@@ -271,6 +274,11 @@ class ScaledRequest(Request):
         elif scales:
             scales = self.scale_a.reshape(-1), self.scale_b.reshape(-1)
         return (*scales, *super().vectors(problem), *(x.reshape(-1) for x in numbers.values()))
+
+    def plan(self, problem: Problem, entries: list[KernelEntry]) -> Plan:
+        if self.kinds.is_block:  # what shapes of scales mean depends on the rows
+            decided(problem.shape[0], planned_rows)
+        return super().plan(problem, entries)
 
     def check_amax(self) -> None:
         """ArgumentError for an ``amax`` that cannot be written, or that is read, too."""

@@ -20,8 +20,9 @@ from tilewright.gemm.host.problem import Problem, check_vector
 from tilewright.gemm.kernel.group_table import GroupBlockScales, GroupScales
 from tilewright.gemm.operators.arrays import framework, namespace, new_result, one_framework
 from tilewright.gemm.operators.block_scaled_offsets import block_scaled_groups, has_factors
+from tilewright.gemm.operators.cut_choice import problem_extents
 from tilewright.gemm.operators.forms import recorded_form
-from tilewright.gemm.operators.offsets import CutProduct, problem_extents, product_of
+from tilewright.gemm.operators.offsets import CutProduct, product_of
 from tilewright.gemm.operators.open_extents import Modes, Place, ranks
 from tilewright.gemm.operators.repeated_call import is_torch, repeated_call
 from tilewright.gemm.operators.scaled import FAST, PROMOTED, check_bool, no_block_scales

@@ -127,7 +127,8 @@ class Attribution:
         written = tuple(sorted(i for i in self.written if i < self.fixed))
         apart = tuple(sorted(self.apart))
         one = tuple([(i, j) for j in written for i, x in enumerate(fixed) if i != j and x == fixed[j]])
-        return RepeatedCall(tuple(launches), self.new, spans, written, self.scratch, apart, one, checks, record.alone)
+        known = tuple(launches), self.new, spans, written, self.scratch, apart, one, checks
+        return RepeatedCall(*known, record.alone, tuple(record.decisions))
 
     def launch(self, made: RecordedLaunch) -> PreparedLaunch:
         """A compiled function with the places of its pointers, and of addresses in numbers."""
