@@ -3,6 +3,8 @@ and planned as if alone."""
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -23,7 +25,7 @@ from tilewright.gemm import (
 )
 from tilewright.gemm.epilogue.activations import Gated
 from tilewright.gemm.operators import repeated_call
-from tilewright.gemm.operators.open_extents import Known, Numbers, Place, opened, places_of
+from tilewright.gemm.operators.open_extents import Known, Numbers, Place, exact_numbers, opened, places_of
 from tilewright.gemm.operators.rows import planned_rows
 
 torch = pytest.importorskip("torch")
@@ -196,11 +198,88 @@ def test_two_calls_are_enough_on_a_gpu(case: str, long: list[Any]) -> None:
         assert rows_in_turn(case, "cuda", long) == []
 
 
-def test_one_call_is_enough_for_another_range(long: list[Any]) -> None:
-    for turn, rows in enumerate((129, 144, 130, 145, 146, 160, 161, 176)):
-        call, wanted = scaled(drawing("cpu", turn), rows)
-        np.testing.assert_array_equal(call().double(), wanted)
-    assert [call.result.shape[0] for _, call in long] == [129, 144], "the same is decided for 145 to 176 rows"
+RANGES = {
+    "few rows by a prepared weight": ("sm_80", (33, 64, 45, 50, 3)),
+    "rows by a prepared weight": ("sm_90a", (65, 72, 121, 129)),
+    "scales of rows": ("sm_90a", (129, 144, 40, 200)),
+    "sums of rows": ("sm_90a", (9, 16, 3, 30, 31)),
+}
+"""Rows of several ranges; the first two show the places of their number. The size for 129 is another one."""
+
+
+@pytest.mark.parametrize("case", RANGES)
+def test_where_the_same_is_decided_launches_are_those_at_length(case: str, long: list[Any]) -> None:
+    arch, rows = RANGES[case]
+    with sim.options(arch=arch, sms=4):
+        derived_as_at_length(case, "cpu", rows, long)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("case", [*RANGES, *PLACED])
+def test_where_the_same_is_decided_launches_are_those_at_length_on_a_gpu(case: str, long: list[Any]) -> None:
+    derived_as_at_length(case, "cuda", (65, 72, 130, 200, 3, 700, 703, 12), long)
+
+
+def derived_as_at_length(case: str, device: str, numbers: tuple[int, ...], long: list[Any]) -> None:
+    """Calls that were derived, also in ranges that no call was in: the results, and every number of the launches."""
+    _, make, *options = CASES[case]
+    derived = {}
+    for turn, rows in enumerate(numbers):
+        call, wanted = make(drawing(device, turn), rows, *options)
+        before, found = len(long), call()
+        np.testing.assert_array_equal(found.cpu().double(), wanted.to(found.dtype).cpu().double())
+        if len(long) == before:
+            derived[rows] = list(repeated_call.CALLS.values())[-1]
+    seen = {planned_rows(call.result.shape[-2]) for _, call in long}
+    assert any(planned_rows(rows) not in seen for rows in derived)
+    for rows, known in derived.items():
+        repeated_call.forget()
+        make(drawing(device, 0), rows, *options)[0]()
+        assert [*exact_numbers(known)] == [*exact_numbers(long[-1][1])]
+        assert [slots_of(*one) for one in known.launches] == [slots_of(*one) for one in long[-1][1].launches]
+
+
+def slots_of(launches: Any, places: Any) -> Any:
+    """What is launched, and where addresses go."""
+    return [(step.code, [x[:2] for x in step.slots]) for step in launches.bindings[0]], places
+
+
+@pytest.mark.parametrize("case", ["rows by a prepared weight", "scales of rows", "groups"])
+def test_what_decides_for_other_rows_keeps_no_array(case: str) -> None:
+    def operands() -> list[Any]:
+        (first, _), make, *options = CASES[case]
+        given, draw = list[Any](), drawing("cpu", 0)
+
+        def drawn(*shape: int, **more: Any) -> Any:
+            given.append(draw(*shape, **more))
+            return given[-1]
+
+        make(drawn, first, *options)[0]()
+        return [weakref.ref(x) for x in given[:2]]  # the simulator keeps others, until its next kernel
+
+    with sim.options(arch="sm_90a", sms=4):
+        kept = operands()
+        gc.collect()
+        assert [x() for x in kept] == [None, None]
+
+
+def test_tuned_rows_and_other_shapes_of_scales_are_looked_at_at_length(
+    long: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a range that is known, too."""
+    monkeypatch.setattr("tilewright.gemm.operators.rows.store.may_have", lambda problem: problem().shape[0] == 134)
+    for rows in (129, 144, 134, 135):
+        scaled(drawing("cpu", rows), rows)[0]()
+    assert [call.result.shape[0] for _, call in long] == [129, 144, 134]
+
+    def by_blocks(rows: int) -> Any:
+        a, b = torch.ones(rows, 256).to(torch.float8_e4m3fn), torch.ones(64, 256).to(torch.float8_e4m3fn).T
+        return scaled_matmul(a, b, torch.ones(1, 2), torch.ones(2, 1))
+
+    with sim.options(arch="sm_90a", sms=4):
+        assert all((by_blocks(rows) == 256).all() for rows in (97, 112, 100))
+        with pytest.raises(ArgumentError, match="scale_a has the shape"):
+            by_blocks(200)
 
 
 def test_rows_alone_are_open(long: list[Any]) -> None:
