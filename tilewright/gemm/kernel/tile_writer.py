@@ -3,6 +3,7 @@ worker that finishes the tile, or exchange them within the cluster."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -16,6 +17,19 @@ from tilewright.gemm.schedule.fixup import Fixup, SumPartition
 from tilewright.gemm.schedule.partials import Partials
 from tilewright.gemm.schedule.semaphore import SerialSplitK
 from tilewright.gemm.schedule.shared import SharedTiles
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where and how the tiles of D are written. ``to_D``: D's TMA atom and tensor, and those of the second outputs;
+    ``mC``, ``mD``: the matrices C and D; ``sD``: the epilogue's buffers, of all warpgroups or of one."""
+
+    epilogue_mma: cute.TiledMma
+    to_D: tuple
+    mC: cute.Tensor
+    mD: Any
+    sD: cute.Tensor
+    function: EpilogueFunction
 
 
 class TileWriter:
@@ -32,12 +46,7 @@ class TileWriter:
     @cute.jit
     def finish(
         self,
-        epilogue_mma: cute.TiledMma,
-        to_D: tuple,
-        mC: cute.Tensor,
-        mD: Any,
-        sD: cute.Tensor,
-        function: EpilogueFunction,
+        output: Output,
         decomposition: Any,
         worker: Any,
         k_tiles: Any,
@@ -55,19 +64,19 @@ class TileWriter:
         """Write warpgroup ``mine``'s sums of ``tile``, whose coordinates are ``at`` (tile_m, tile_n, batch), or hand
         them to the worker that finishes the tile. ``worker``: the block's, or that of its cluster. ``coming``: vectors
         of the function that were loaded early."""
-        sD = sD[None, None, None, mine]
+        sD = output.sD[None, None, None, mine]
+        output, function = replace(output, sD=sD), output.function
         tidx = cute.arch.thread_idx()[0] - 128 * self.config.producers
         if cutlass.const_expr(decomposition.sums == "kept"):  # the sums of a slice of K are an output of their own
             at = (at[0], at[1], cute.arch.block_idx()[1])
         # Where the worker's first tile is known, nothing reads the epilogue's buffers when it is written.
         begins = tile == worker if decomposition.first(k_tiles) is not None else False
         how = {"coming": coming, "begins": begins}
-        write = partial(self.write, epilogue_mma, to_D, mC, sD, function, mine, part, at, **how)
+        write = partial(self.write, output, function, mine, part, at, **how)
         if cutlass.const_expr(self.config.cluster_k > 1):
             self.exchange(write, tidx, acc, scratch, rank)
         elif cutlass.const_expr(decomposition.sums == "in_turn"):
-            first = partial(self.write, epilogue_mma, to_D, mC, sD)
-            others = partial(self.write, epilogue_mma, to_D, mD, sD)
+            first, others = partial(self.write, output), partial(self.write, replace(output, mC=output.mD))
             self.add_in_turn(first, others, tidx, acc, function, decomposition, mine, part, tile, at)
         elif cutlass.const_expr(decomposition.sums != "exchanged"):
             write(self.epilogue.parts(acc))
@@ -114,12 +123,8 @@ class TileWriter:
     @cute.jit
     def reduce(
         self,
-        epilogue_mma: cute.TiledMma,
+        output: Output,
         where: Any,
-        to_D: tuple,
-        mC: cute.Tensor,
-        sD: cute.Tensor,
-        function: EpilogueFunction,
         decomposition: Any,
         scratch: Any,
         mine: Any,
@@ -130,8 +135,8 @@ class TileWriter:
             return
         config = self.config
         tidx = cute.arch.thread_idx()[0] - 128 * config.producers
-        sD = sD[None, None, None, mine]
-        write = partial(self.write, epilogue_mma, to_D, mC, sD, function, mine)
+        sD = output.sD[None, None, None, mine]
+        write = partial(self.write, replace(output, sD=sD), output.function, mine)
         sums = SumPartition.of(
             self.partials, 128, config.parts, self.epilogue.apart, scratch, config.stages * config.stage_bytes
         )
@@ -170,10 +175,7 @@ class TileWriter:
     @cute.jit
     def write(
         self,
-        epilogue_mma: cute.TiledMma,
-        to_D: tuple,
-        mC: cute.Tensor,
-        sD: cute.Tensor,
+        output: Output,
         function: EpilogueFunction,
         mine: Any,
         part: tuple,
@@ -182,27 +184,26 @@ class TileWriter:
         coming: ComingVectors | None = None,
         begins: Any = False,
     ) -> None:
-        """Write a consumer warpgroup's ``parts`` (pairs of a part's number and its sums) of the output tile ``at``.
-        ``to_D``: D's TMA atom and tensor, and those of the second outputs. ``begins``: they are the first that it
-        writes."""
+        """Write a consumer warpgroup's ``parts`` (pairs of a part's number and its sums) of the output tile ``at`` by
+        the epilogue ``function``. ``begins``: they are the first that it writes."""
         batch = at[2]
-        tma_D, tD, outputs = to_D
+        tma_D, tD, outputs = output.to_D
         extent = (cute.size(tD, mode=[0]), cute.size(tD, mode=[1]))
         gD, gC, cD = (
             self.part_of_tile(tensor, at, part)
-            for tensor in (tD[None, None, batch], mC[None, None, batch], cute.make_identity_tensor(extent))
+            for tensor in (tD[None, None, batch], output.mC[None, None, batch], cute.make_identity_tensor(extent))
         )  # the warpgroup's part: (rows, columns)
         tidx = cute.arch.thread_idx()[0] % 128
         ours = [None if pair is None else (pair[0], self.part_of_tile(pair[1], at, part)) for pair in outputs]
         self.epilogue.run(
-            epilogue_mma,
+            output.epilogue_mma,
             tidx,
             parts,
             tma_D,
             gD,
             gC,
             cD,
-            sD,
+            output.sD,
             extent,
             function,
             self.barrier(mine),

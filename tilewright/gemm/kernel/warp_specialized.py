@@ -27,7 +27,7 @@ from tilewright.gemm.epilogue.tma_store import TmaStoreEpilogue
 from tilewright.gemm.kernel.block_work import BlockWork
 from tilewright.gemm.kernel.decomposition_check import check_block_scales, check_decomposition
 from tilewright.gemm.kernel.overlap import let_next_begin, wait_for_earlier
-from tilewright.gemm.kernel.tile_writer import TileWriter
+from tilewright.gemm.kernel.tile_writer import Output, TileWriter
 from tilewright.gemm.mainloop.staged_mma import StagedMma
 from tilewright.gemm.mainloop.tma import TmaMainloop, TmaOperand
 from tilewright.gemm.mainloop.wgmma import WgmmaMath
@@ -223,7 +223,7 @@ class WarpSpecializedGemm(TileWriter):
         count = tiles[0] * tiles[1] * tiles[2]
         where = partial(self.tile_of, to_tile, cluster, first)
         scratch = cute.recast_ptr(begin, dtype=config.acc_dtype)
-        to_D = tma_D, tD, outputs
+        output = Output(epilogue_mma, (tma_D, tD, outputs), mC, mD, sD, function)
         work = BlockWork(
             decomposition=decomposition,
             worker=cluster,
@@ -237,10 +237,8 @@ class WarpSpecializedGemm(TileWriter):
             operands=partial(self.operands, loads, stages, cluster_layout, place),
             fragments=partial(self.fragments, tiled_mma, stages),
             ahead=partial(self.ahead_of_tile, tiled_mma, tD, function),
-            finish=partial(
-                self.finish, epilogue_mma, to_D, mC, mD, sD, function, decomposition, cluster, k_tiles, scratch, rank
-            ),
-            reduce=partial(self.reduce, epilogue_mma, where, to_D, mC, sD, function, decomposition, scratch),
+            finish=partial(self.finish, output, decomposition, cluster, k_tiles, scratch, rank),
+            reduce=partial(self.reduce, output, where, decomposition, scratch),
             loaded=partial(self.loaded, decomposition, count, k_tiles),
             scaled=block_scales(function) is not None,
         )
