@@ -1,8 +1,8 @@
 """The emitter: one kernel of the IR printed as CUDA C++.
 
-Scalars and pointers are expressions: what is used once, in the same block, and has no name of the user's is printed
-inside its use; everything else becomes a ``const`` variable. A vector is a ``tw::vec``, a fragment a local array;
-chains of elementwise vector operations print as one unrolled loop (see :mod:`tilewright.cuda.vectors`).
+Scalars and pointers are expressions. A value that is used once, in the same block, and has no name in the user's
+program is printed inside its use; any other becomes a ``const`` variable. A vector is a ``tw::vec``, a fragment a local
+array; chains of elementwise vector operations print as one unrolled loop (see :mod:`tilewright.cuda.vectors`).
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class KernelEmitter:
             raise CompileError(f"{self.function.name}: only kernels are printed as CUDA, this is a {kind} function")
         self._count(self.function.body)
         self.wrapping = wrapping_results(self.function)
-        # Before the parameters: one of the kernel's own name gets another.
+        # Before the parameters: a parameter with the kernel's name is renamed.
         name = self._names.fresh(self.function.name)
         parameters = ", ".join(self._parameter(p) for p in self.function.params)
         self.block_ops(self.function.body)
@@ -110,7 +110,8 @@ class KernelEmitter:
         return f"{self.type_name(value.type)} {name}"
 
     def _count(self, block: Block, unused: frozenset[int] = frozenset()) -> None:
-        """Count the uses by ops that will be printed: backwards, so that what only dead ops use is dead too.
+        """Count the uses by ops that will be printed. Goes backwards, so that values used only by dead ops are dead,
+        too.
 
         ``unused`` are the places of the terminator's operands that are never read.
         """
@@ -240,7 +241,7 @@ class KernelEmitter:
         """``type name``, or an aligned array for a fragment."""
         if isinstance(type_, FragType):
             size = type_.n * type_.elem.bytes
-            # As far as its size allows, so that it may be moved by vectors of 16 bytes.
+            # As aligned as its size allows, so that it can be moved by vectors of 16 bytes.
             align = next(a for a in (16, 8, 4, 2, 1) if size % a == 0)
             prefix = f"alignas({align}) " if align > type_.elem.bytes else ""
             return f"{prefix}{type_.elem.cuda} {name}[{type_.n}]"
@@ -272,7 +273,8 @@ class KernelEmitter:
         self.line(f"{const}{self.type_name(value.type)} {name} = {expr.text};")
 
     def inlines(self, value: Value) -> bool:
-        """Used once, by an op of the block that is being printed, and without a name of the user's."""
+        """Whether it is used once, by an op of the block that is being printed, and has no name in the user's
+        program."""
         return self._uses[value] == 1 and value.hint is None and self._user[value] is self._blocks[-1]
 
     def used(self, value: Value) -> bool:

@@ -105,7 +105,8 @@ class Launch:
         return self._run_reporting_nodes if "entered" in listened or self.events.sleeps else self._run
 
     def sleep(self, observer: Observer) -> None:
-        """Stop reporting the observer's ``asleep`` events to it for now, unless others listen for every op anyway."""
+        """Stop reporting the events in ``observer.asleep`` to it for now, unless other observers listen for every op
+        anyway."""
         assert self.events is not None
         self.events.dismiss([])
         self.execute = self._loop()
@@ -224,10 +225,9 @@ class Launch:
     def _unblock(self) -> bool:
         """Called when no group can go on as a whole. Let an asynchronous effect land, or split a group some of whose
         warps can go on. False: the launch is complete."""
-        # 1. Effects that no wait forces (TMA) land: so late that a program that reads without a wait reads stale bytes.
-        # 2. A group is split if only some of its warps can go on.
-        # 3. Loops that ran an iteration without a change get another turn.
-        # 4. Otherwise it is a deadlock, or the end of the wave.
+        # 1. Effects that no wait forces (TMA) land, as late as possible: a program that reads without a wait reads
+        # stale bytes. 2. A group is split if only some of its warps can go on. 3. Loops that ran an iteration without a
+        # change get another turn. 4. Otherwise it is a deadlock, or the end of the wave.
         if self.later:
             # One at a time: groups that can go on after this one do so before the next one lands, as on a GPU.
             self._land_next()

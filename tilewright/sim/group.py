@@ -1,9 +1,9 @@
 """A group: warps of one wave at the same node of the program, with their registers.
 
 All registers of a group are arrays over its lanes, so that a step of the program is a few NumPy calls for any number of
-warps. The rows of a group never change: lane i has row i in every array of the group (a register, a mask, the lanes of
+warps. The rows of a group never change: lane i is row i of every array of the group (a register, a mask, the lanes of
 an instruction or of a pending effect). Splits and merges therefore make new groups, and copy the registers that are
-read again.
+live.
 """
 
 from __future__ import annotations
@@ -131,8 +131,8 @@ class Group:
         return register
 
     def in_bytes(self, index: np.ndarray, size: int) -> Offsets:
-        """``index [L]`` elements of ``size`` bytes as offsets. The last few are remembered: pointers to several tensors
-        are often moved by one index, and then share the properties of their offsets."""
+        """``index [L]`` elements of ``size`` bytes as offsets. The last few results are kept: pointers to several
+        tensors are often moved by the same index, and then share the properties of their offsets."""
         remembered = self.moves.get((id(index), size))
         if remembered is None:
             if len(self.moves) >= MOVES:
@@ -208,8 +208,8 @@ def lane_rows(warps: np.ndarray) -> Any:
 
 
 def mergeable(a: Group, b: Group) -> bool:
-    """Whether two groups at one node are in the same state: registers whose None says on which path the group came (see
-    branches.py) must be None in both or in neither."""
+    """Whether two groups at one node can merge: a register that is None only on one path to the node (see branches.py)
+    must be None in both groups or in neither."""
     exact = a.program.exact_at(a.pc)
     return all((a.slots[slot] is None) == (b.slots[slot] is None) for slot in exact)
 
@@ -233,7 +233,7 @@ def merge(groups: list[Group]) -> Group:
     merged.pc = first.pc
     merged.last = first.last
     merged.spins, merged.spin = max(g.spins for g in groups), first.spin
-    # The merged group is still only if each group was; its count is the largest one.
+    # The merged group is still only if each group was; it takes the largest count.
     merged.still = all(g.still for g in groups)
     merged.queues = CommitQueues.joined([g.queues for g in groups])
     for number, group in enumerate(groups):

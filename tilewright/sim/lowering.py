@@ -1,14 +1,14 @@
 """Lowering: the regions of a function to a flat program. Straight ops are in steps.py, calls in calls.py, control here.
 
 A region that holds a blocking instruction *splits* a group by warp where its condition differs; any other region runs
-under a mask. Splitting and merging copies registers, and a mask costs nothing but blending; but under a mask a barrier
-would be met by warps that are not there, and a wait would hold up warps that have nothing to wait for.
+under a mask. A mask is cheaper: splitting and merging copy registers, a mask only blends results. But under a mask,
+warps that are not in the region would take part in its barriers and be held up by its waits.
 
-A program is a list of nodes, numbered in program order (the engine runs the lowest number first). A node is straight
-steps, which every warp of a group does together, and a control step at its end. Groups can part and meet only between
-nodes, so a node ends exactly where control may go apart: at blocking calls, and at the heads and ends of regions. For
-each node the registers read and written are noted, from which follows which registers are alive there: only those are
-copied when groups part or meet.
+A program is a list of nodes, numbered in program order (the engine runs the lowest number first). A node is a list of
+straight-line steps, which every warp of a group executes together, and a control step at its end. Groups can split and
+merge only between nodes, so a node ends exactly where control flow may diverge: at blocking calls, and at the heads and
+ends of regions. Liveness of registers is computed from the registers that each node reads and writes: only live
+registers are copied when groups split or merge.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from tilewright.sim.values import MASK, kind_of, scalar_value
 
 
 def lower(function: Function, stops: Callable[[Op], bool] | None = None) -> Program:
-    """The program of ``function``. Where ``stops`` says so of an op, the launch is asked whether the group rests before
-    it (:meth:`.engine.Launch.stops`)."""
+    """The program of ``function``. Before an op for which ``stops`` is true, the group asks the launch whether it
+    pauses there (:meth:`.engine.Launch.stops`)."""
     return Lowering(function, stops).program()
 
 
@@ -81,7 +81,7 @@ class Lowering:
         return len(self.kinds) - 1
 
     def mask_slot(self, exact: bool = False) -> int:
-        """A register for a mask; ``exact``: whether it is None tells groups apart, which then do not merge."""
+        """A register for a mask. ``exact``: groups merge only if the register is None in both or in neither."""
         slot = self.fresh(MASK)
         if exact:
             self.exact.add(slot)
@@ -160,7 +160,8 @@ class Lowering:
             self.op(op)
 
     def op(self, op: Op) -> None:
-        """Append an op: control flow by the modules beside this one, all else as a step or call of the node."""
+        """Append an op: control flow is lowered by branches.py and loops.py, any other op becomes a step or call of the
+        node."""
         if op.opcode in ("yield", "condition"):
             return
         if self.stops is not None and self.stops(op):

@@ -78,10 +78,12 @@ class Buffer:
     def _quick(
         self, group: Any, pointer: Ptr, access: VectorAccess, verb: str, mask: Mask, value: Any
     ) -> tuple[np.ndarray, np.ndarray] | None:
-        """The items and the index of each lane among them, where what is known of the pointer's offsets proves that
-        every access is inside and aligned, and no observer wants each offset; None: look at each offset."""
-        # Two facts of the root (its range, the bits that any offset has) are found once and serve all accesses through
-        # pointers that differ from it by a constant: most of a kernel's. Only the others pay for a look at each lane.
+        """The items and the index of each lane among them, if the range and alignment of the pointer's offsets prove
+        that every access is inside and aligned, and no observer needs single offsets; else None, and each offset must
+        be checked."""
+        # The range of the root's offsets and the union of their bits are computed once, and serve all accesses through
+        # pointers that differ from the root by a constant, which most of a kernel's do. Only other accesses check each
+        # lane.
         root, add, events = pointer.root, pointer.add, group.events
         if root is None or (events is not None and events.quick is None) or (self.read_only and verb != "load"):
             return None
@@ -108,8 +110,8 @@ class Buffer:
         return self._from(access.shift, (add + base) >> access.shift, root.items(access, base), root.range[0])
 
     def _from(self, shift: int, first: int, index: np.ndarray, low: int) -> tuple[np.ndarray, np.ndarray]:
-        """A constant part of the index costs nothing when the items begin there, and no lane goes back from there:
-        NumPy takes negative numbers to count from the end."""
+        """A constant part of the index is free: it moves the beginning of the items. This needs non-negative indices,
+        as NumPy counts negative ones from the end."""
         if first >= 0 and low >= 0:
             return self.views[shift][first:], index
         return self.views[shift], index + first
@@ -172,8 +174,8 @@ class Buffer:
             return off
         if self.read_only and verb != "load":
             self.refuse_writing(verb)
-        # As unsigned numbers negative offsets are the largest, so that one reduction finds both ends; that no bit below
-        # the width is set in the union of all offsets says that all are aligned.
+        # As unsigned numbers, negative offsets are the largest, so one reduction checks both bounds. All offsets are
+        # aligned if the union of their bits has no bit below the width.
         if group.checks and (
             int(np.maximum.reduce(off.view(U64))) > self.high - access.nbytes
             or (self.low and int(np.minimum.reduce(off)) < self.low)
@@ -277,7 +279,8 @@ class AddressSpace:
             if buffer.base + buffer.low <= address and address + reach <= buffer.base + buffer.high:
                 break
         else:
-            # Never another array's bytes, though they may be readable: on a GPU they would be of another allocation.
+            # Bytes of another array are refused even where they are readable: on a GPU they would be in another
+            # allocation.
             raise Fault(
                 f"{'store' if writes else 'load'} of {byte_count(reach)} at address {address:#x}, which are in no "
                 "array that this launch knows",

@@ -1,4 +1,5 @@
-"""The flat program: nodes of straight closures, each ended by a control closure; which registers are live where."""
+"""The flat program: nodes of straight-line closures, each with a control closure at its end, and the live registers of
+each node."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ BLOCKED, DONE, PAUSE, SPLIT = -1, -2, -3, -4  # what a control closure answers i
 
 
 class ControlFlow(NamedTuple):
-    """What a step of control does with registers (slots): it ``decides`` by the first of them and ``moves`` others,
-    (from, to), in the active lanes. Observers are notified."""
+    """What a control step does with registers (slots), for observers: it branches on those in ``decides``, and copies
+    the pairs (from, to) in ``moves`` in the active lanes."""
 
     decides: tuple[int, ...] = ()
     moves: tuple[tuple[int, int], ...] = ()
@@ -42,9 +43,9 @@ class Label:
 
 
 class EnclosingRegion(NamedTuple):
-    """A region around the op being lowered: warps that rest under its mask can go on at ``exit`` (a branch sets its own
-    mask there; a loop's is that in register ``saved``). ``taken``: the register that is None when no warp waits
-    there, or None."""
+    """A region around the op being lowered. Warps that are inactive under its mask can continue at ``exit`` (there a
+    branch sets its own mask, a loop restores that in register ``saved``). ``taken``: the register that is None when no
+    warp waits there, or None."""
 
     exit: Label
     saved: int
@@ -73,7 +74,7 @@ class BasicBlock:
 
 
 def nothing(group: Any, slots: list[Any]) -> None:
-    """The step of an op whose work another step does."""
+    """The step of an op that another step executes."""
 
 
 def _stop(group: Any, slots: list[Any]) -> int:

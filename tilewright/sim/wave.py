@@ -47,7 +47,7 @@ class Wave:
         return self.clock
 
     def leave(self, group: Group) -> None:
-        """``group`` has ended. What it did not wait for lands when all warps of the wave have."""
+        """``group`` has ended. Effects that it did not wait for land when all warps of the wave have ended."""
         self.left.append(group.queues)
         self.clusters.leave(group.warps)
         np.subtract.at(self.remaining, group.warps // self.geometry.warps, 1)
@@ -72,7 +72,7 @@ class Wave:
             raise SimulationError("\n".join([what, where, *rest]), op=error.op) from None
 
     def cannot_merge(self, group: Group) -> bool:
-        """Whether no other group could come up to ``group`` and merge with it."""
+        """Whether no other group can still reach and merge with ``group``."""
         return not any(g is not group and g.wave is self and g.tag == group.tag for g in self.launch.groups)
 
     def start(self, slots: list[Any]) -> list[Group]:
@@ -93,8 +93,8 @@ class Wave:
         if self.launch.options.schedule == "lockstep":
             return [warps]
         if self.launch.holds_back and clusters > 1:
-            # Where blocks wait for each other by polling memory, the last one comes late: a count that is too small by
-            # one lets the others go on without it.
+            # Where blocks wait for each other by polling memory, the last block starts late: if the program counts one
+            # block too few, the others continue without it, and the checks see it.
             sets = self._drawn(warps[:-together], clusters - 1, together, choice)
             self.launch.held_back.add((id(self), len(sets)))
             return [*sets, warps[-together:]]

@@ -1,5 +1,5 @@
-"""Kernel families: for each kind of kernel one object that says what it takes and why it refuses, which sizes share
-tiles, how long they take, what has to be packed, and how it is launched.
+"""Kernel families: one object for each kind of kernel. It states which operands the kernel takes and why it refuses
+others, which sizes can share tiles, how long they take, what must be packed, and how the kernel is launched.
 
 A new family is a module with a :class:`~tilewright.gemm.family.base.KernelFamily` and its row here; start reading at
 ``base.py``, then ``small_m.py``, the smallest.

@@ -29,8 +29,8 @@ def kernel_of(config: AnyConfig) -> Any:
 
 
 class KernelFamily(ABC):
-    """A kind of kernel, of which a configuration gives the static numbers. Methods that return text say why not; None
-    is yes."""
+    """A kind of kernel; a configuration gives its static numbers. Methods that return text give the reason of a
+    refusal, None where there is nothing to refuse."""
 
     model: ClassVar[type[CostModel]]
     """Estimates the time of all sizes of a kernel at once."""
@@ -79,16 +79,17 @@ class KernelFamily(ABC):
         return True
 
     def epilogue_shows(self, problem: Problem, limits: Limits) -> bool:
-        """Whether an epilogue of many instructions takes longer than main loops hide, where sizes can hide it."""
+        """Whether an epilogue of many instructions takes longer than the main loop can hide, so that sizes that hide it
+        pay off."""
         return False
 
     def hides_epilogue(self, config: AnyConfig) -> bool:
-        """Whether this size runs epilogues beside main loops, with registers left for them."""
+        """Whether this size runs epilogues beside main loops and has registers left for them."""
         return False
 
     def buffered(self, config: AnyConfig, smem: int) -> AnyConfig:
-        """The configuration, whose operands are known, with more buffers for the epilogue where ``smem`` bytes of
-        shared memory have room for them."""
+        """``config`` with more buffers for the epilogue, if ``smem`` bytes of shared memory have room for them. The
+        operands of ``config`` are set already."""
         return config
 
     def simulated_rate(self, config: AnyConfig) -> float:
@@ -109,7 +110,7 @@ class KernelFamily(ABC):
         return f"its mma.sync needs sm_{least}, and sm_{version} has none for {config.a.dtype.__name__}"
 
     def accesses(self, config: AnyConfig, product: ProductOperands) -> list[OperandAccess]:
-        """What the kernel's loaders and its epilogue assume of the operands; those of which nothing is assumed are not
+        """What the kernel's loaders and its epilogue assume of the operands. Operands without assumptions are not
         listed."""
         return []
 
@@ -129,7 +130,7 @@ class KernelFamily(ABC):
         return True
 
     def joined_sizes(self, config: AnyConfig) -> Iterable[AnyConfig]:
-        """This size for blocks that add up the tiles that they share together."""
+        """This size with blocks that reduce the sums of shared tiles together."""
         return ()
 
     def in_clusters(self, config: AnyConfig, slices: int) -> AnyConfig:
@@ -163,7 +164,7 @@ class KernelFamily(ABC):
     def decomposition_refusal(
         self, sizes: tuple[AnyConfig, ...], product: ProductOperands, decomposition: Any, reduction: str | None
     ) -> str | None:
-        """Why the kernel's blocks cannot divide the work so."""
+        """Why the kernel's blocks cannot divide the work in this way."""
         config = sizes[0]
         planned = reduction is None and isinstance(decomposition, StreamK) and decomposition.shared_reduction
         if (reduction == "shared" or planned) and not config.persistent:

@@ -18,7 +18,7 @@ from tilewright.gemm.kernel.tensor_memory import TensorMemoryGemm, holds_block_s
 
 
 class Blackwell(Hopper):
-    """It takes what the Hopper kernels take, on sm_100a and its like."""
+    """It takes the operands of the Hopper kernels, on sm_100a and related GPUs."""
 
     model = BlackwellModel
     built_for = 100

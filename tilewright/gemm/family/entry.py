@@ -19,10 +19,10 @@ from tilewright.ir.target import architecture
 class KernelEntry:
     """A named kernel: its configuration for fully aligned row-major operands, and one line that describes it.
 
-    Other sizes of it, each for problems where it does better: ``large`` has a bigger tile, which moves fewer bytes;
-    ``small`` have smaller ones, which are done sooner. Where thread blocks share tiles, ``shared`` takes the place of
-    ``config``; where operands cannot be read 16 bytes at a time, ``narrow``; ``granular`` are sizes for rows of K that
-    begin at any element.
+    It has other sizes for problems where they are faster: ``large`` has a bigger tile, which moves fewer bytes;
+    ``small`` have smaller tiles, which finish sooner. ``shared`` replaces ``config`` where thread blocks share tiles,
+    ``narrow`` where operands cannot be read 16 bytes at a time; ``granular`` are sizes for rows of K that begin at any
+    element.
     """
 
     name: str
@@ -35,7 +35,8 @@ class KernelEntry:
     granular: tuple[AnyConfig, ...] = ()
 
     def __hash__(self) -> int:
-        # Of the many sizes the first is enough to tell most entries apart. It is asked for at each look-up of a choice.
+        # Computed at each look-up of a choice, so it covers only the first of the many sizes, which tells most entries
+        # apart.
         kept_hash: int | None = self.__dict__.get("_hash")
         if kept_hash is None:
             kept_hash = hash((self.name, self.config, len(self.small)))
@@ -91,8 +92,8 @@ class KernelEntry:
         return self._in_sizes(sizes) or self
 
     def for_long_epilogue(self, problem: Problem, limits: Limits) -> KernelEntry:
-        """The sizes that hide an epilogue of many instructions, for problems of which the family says that one shows;
-        all sizes if none does."""
+        """For problems whose epilogue is not hidden by the main loop: the sizes that hide an epilogue of many
+        instructions, all sizes if none does."""
         return self._hiding or self if self.family.epilogue_shows(problem, limits) else self
 
     @cached_property

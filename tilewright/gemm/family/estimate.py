@@ -26,8 +26,8 @@ class CostModel(ABC):
         self.unshared = sum(option.parts == 1 for option in options)
         self.one_block = sum(option.parts == 1 and option.config.cluster_k == 1 for option in options)
         self.ones = np.ones(len(options), np.float32)  # np.maximum takes six times as long with the number 1.0
-        # Of each option the extents of a cluster's tile along M and N of the problem (not of the kernel, which may have
-        # them swapped).
+        # The extents of a cluster's tile of each option, along M and N of the problem. (The kernel may have the two
+        # swapped.)
         self.rows, self.columns = self.of_each(lambda config: kernel_extents(config, config.cluster_tile[:2])).T.copy()
 
     def of_each(self, number: Callable[[Any], Any]) -> Vector:
@@ -42,7 +42,7 @@ class CostModel(ABC):
 
 
 def can_share(problem: Problem, sharing: bool) -> bool:
-    """Whether options that share tiles are among those of a problem: products that have elements, of which the caller
-    wants them (``sharing``)."""
+    """Whether the options of a problem include those that share tiles: if the caller asks for them (``sharing``) and
+    the product has elements."""
     m, n, k, batch = problem
     return bool(sharing and m and n and k and batch)

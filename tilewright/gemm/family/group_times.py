@@ -94,9 +94,9 @@ class GroupTimes:
         """The size for ``groups`` groups that cut ``mode`` of (M, N, K), where only the device knows how: a good one
         for groups of equal size and for those of a router that prefers some, of sizes as 1, 1 / 2, 1 / 3.
 
-        Memory has ``read`` and ``written`` bytes to move: what is faster than that is not better. Of the sizes that are
-        as good within the model's error it is the first one, or, where most bytes are results, the one that writes the
-        longest rows. ``sharing``: blocks share the tiles."""
+        Memory has ``read`` and ``written`` bytes to move; a size that is faster than memory is no better. Among sizes
+        that are equal within the model's error the first one is taken, or, where most bytes are results, the one that
+        writes the longest rows. ``sharing``: blocks share the tiles."""
         us, least = self.shared_us if sharing else self.us, self.family.memory_us(read + written)
         even = np.tile(np.array(extents, float), (groups, 1))
         uneven = even.copy()

@@ -65,7 +65,7 @@ class GroupedFamily(ABC):
 
     @abstractmethod
     def layouts(self, entry: KernelEntry, products: Sequence[ProductOperands]) -> Any:
-        """All that the sizes of a kernel depend on of the operands of these: a key."""
+        """The properties of the operands that decide the sizes of a kernel, as a key."""
 
     @abstractmethod
     def sizes(self, entry: KernelEntry, layouts: Any) -> list[AnyConfig]:
@@ -92,7 +92,7 @@ class MultistageGroups(GroupedFamily):
         return GroupedGemm(config)
 
     def shares(self, config: Any) -> bool:
-        """A thread with 128 sums has no registers for the addresses of those that blocks exchange."""
+        """A thread with 128 sums has no registers left for the addresses of exchanged sums."""
         bM, bN, _ = config.tile
         return bool(bM * bN * config.acc_dtype.width < 128 * 32 * config.threads)
 

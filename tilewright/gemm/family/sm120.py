@@ -20,7 +20,7 @@ SM120 = (120, 121)
 
 
 class Sm120(Hopper):
-    """It takes what TMA reads, as the Hopper kernels do, on sm_120 and its like."""
+    """It takes operands that TMA reads, as the Hopper kernels do, on sm_120 and related GPUs."""
 
     model = Sm120Model
     mainloop = MmaSyncMainloop
