@@ -3,8 +3,9 @@
 - :mod:`tuples`, :mod:`ints`: integer trees, whose leaves are ints or run-time integers; :mod:`symbolic`: integers
   with names
 - :mod:`layout`: ``Layout``; :mod:`composed`: a layout behind a swizzle; :mod:`swizzle`, :mod:`basis`, :mod:`tile`
-- :mod:`coords`, :mod:`modes`, :mod:`simplify`: indices and coordinates; choosing and changing modes; coalesce and
-  filter
+- :mod:`coords`, :mod:`modes`, :mod:`slicing`, :mod:`simplify`: indices and coordinates; choosing and changing modes;
+  slices; coalesce and filter
+- :mod:`text`, :mod:`parsing`: CuTe's notation, written and read
 - :mod:`compose`, :mod:`inverse`, :mod:`divides`, :mod:`products`: the algebra itself
 - :mod:`analysis`, :mod:`design`: contiguity, bank conflicts, and swizzles without them; :mod:`steps`: operations
   explained
