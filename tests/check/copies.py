@@ -143,17 +143,18 @@ def cp_async_reads_what_others_write(bug: bool) -> None:
 
 
 class Tiles:
-    """Blocks move tiles of ``a`` to ``b`` by TMA through shared memory; ``bug`` says what is left out."""
+    """Blocks move tiles of ``a`` to ``b`` by TMA through shared memory, ``tiles`` each; ``bug`` says what is left
+    out."""
 
-    def __init__(self, bug: str, tiles: int = 3) -> None:
-        self.bug, self.tiles = bug, tiles
+    def __init__(self, bug: str, tiles: int = 3, blocks: int = 1) -> None:
+        self.bug, self.tiles, self.blocks = bug, tiles, blocks
         self.layout = cute.make_layout((16, 32), stride=(32, 1))
 
     @cute.jit
     def __call__(self, a: cute.Tensor, b: cute.Tensor):
         load = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileG2SOp(), a, self.layout, (16, 32))
         store = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileS2GOp(), b, self.layout, (16, 32))
-        self.kernel(*load, *store, a, b).launch(grid=(1, 1, 1), block=(64, 1, 1))
+        self.kernel(*load, *store, a, b).launch(grid=(self.blocks, 1, 1), block=(64, 1, 1))
 
     @cute.kernel
     def kernel(
@@ -175,7 +176,9 @@ class Tiles:
             cute.arch.mbarrier_init(full, 1)
             cute.arch.mbarrier_init_fence()
         cute.arch.sync_threads()
-        gA, gB = cute.local_tile(tma_a, (16, 32), (None, 0)), cute.local_tile(tma_b, (16, 32), (None, 0))
+        block, _, _ = cute.arch.block_idx()
+        first = block * self.tiles * 16 if cutlass.const_expr(self.blocks > 1) else 0
+        gA, gB = (cute.local_tile(cute.domain_offset((first, 0), x), (16, 32), (None, 0)) for x in (tma_a, tma_b))
         one = cute.make_layout(1)
         tAsA, tAgA = cpasync.tma_partition(load, 0, one, cute.group_modes(sA, 0, 2), cute.group_modes(gA, 0, 2))
         tBsB, tBgB = cpasync.tma_partition(store, 0, one, cute.group_modes(sB, 0, 2), cute.group_modes(gB, 0, 2))
@@ -186,6 +189,9 @@ class Tiles:
                 cute.copy(load, tAgA[None, k], tAsA, tma_bar_ptr=full)
             if cutlass.const_expr(self.bug != "no wait"):
                 cute.arch.mbarrier_wait(full, k & 1)
+            elif cutlass.const_expr(self.blocks > 1):
+                if block < self.blocks - 1:
+                    cute.arch.mbarrier_wait(full, k & 1)
             for i in cutlass.range(8):
                 sB[(t + 64 * i) // 32, t % 32] = sA[(t + 64 * i) // 32, 31 - t % 32] * 2
             cute.arch.fence_proxy("async.shared", space="cta")
@@ -213,15 +219,22 @@ LOAD, FILL = "cute.copy(load, tAgA[None, k], tAsA, tma_bar_ptr=full)", "sB[(t + 
 STORE = "cute.copy(store, tBsB, tBgB[None, k])"
 
 
-def tiles(bug: str) -> None:
-    a = numbers(48 * 32).reshape(48, 32)
+def tiles(bug: str, blocks: int = 1) -> None:
+    a = numbers(48 * blocks * 32).reshape(-1, 32)
     b = np.zeros_like(a)
-    Tiles(bug, 1 if bug == "no wait" else 3)(*(cute.runtime.from_dlpack(x, assumed_align=16) for x in (a, b)))
+    move = Tiles(bug, 1 if bug == "no wait" else 3, blocks)
+    move(*(cute.runtime.from_dlpack(x, assumed_align=16) for x in (a, b)))
 
 
 @pair("data-race", LOAD, FILL)
 def tma_bytes_read_without_a_wait(bug: bool) -> None:
     tiles("no wait" if bug else "")
+
+
+@pair("data-race", LOAD, FILL)
+def tma_bytes_that_the_last_block_does_not_wait_for(bug: bool) -> None:
+    """In the last of three blocks; their boxes land together."""
+    tiles("no wait" if bug else "", blocks=3)
 
 
 @pair("data-race", STORE, FILL)

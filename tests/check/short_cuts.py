@@ -25,7 +25,7 @@ from tilewright.sim.checks.pending import PendingAccesses
 from tilewright.sim.checks.proxies import Proxies
 from tilewright.sim.checks.race_cells import CellCheck
 from tilewright.sim.checks.races import Races
-from tilewright.sim.checks.reach import Pieces, Reach
+from tilewright.sim.checks.reach import Boxes, Pieces, Reach
 from tilewright.sim.checks.records import AccessRecord
 from tilewright.sim.checks.shadow import Shadow
 from tilewright.sim.checks.sparse_clock import SparseClock
@@ -184,6 +184,8 @@ SHORT_CUTS = [
     ShortCut("each pair asked once", CellCheck, ("_ask_lanes",), one_by_one),
     ShortCut("reads kept in a list", Shadow, ("read",), merged_at_once),
     ShortCut("issues told together", [HappensBefore, MbarrierRules], ("issued_together",), issued_one_by_one),
+    ShortCut("effects of several blocks land together", HappensBefore, ("each_landing",), True),
+    ShortCut("boxes of several blocks as one access", Boxes, ("alike",), staticmethod(no)),
     ShortCut("accesses told together", [Races, Uninitialised], ("pointed_together",), Observer.pointed_together),
     ShortCut("loads of several ops told together", [Races, Uninitialised], ("loaded",), Observer.loaded),
     ShortCut("accesses through several pointers", [Races, Uninitialised], ("pointed_each",), Observer.pointed_each),

@@ -44,8 +44,9 @@ def run(
     store: str = "",
     issuer: str = "warp",
     fresh: bool = True,
+    blocks: int = 1,
 ) -> None:
-    """A kernel that multiplies ones and adds up each row of the accumulators."""
+    """A kernel that multiplies ones and adds up each row of the accumulators, in each of ``blocks``."""
 
     @cute.kernel
     def kernel(y: cute.Tensor):
@@ -82,8 +83,10 @@ def run(
                 cute.gemm(mma, sums, part_a, part_b, sums)
                 with cute.arch.elect_one():
                     tcgen05.commit(done)
+        block = cute.arch.block_idx()[0] if cutlass.const_expr(blocks > 1) else 0
         if cutlass.const_expr(refill == "before"):
-            fill(a, 2.0, t)
+            if block == blocks - 1:
+                fill(a, 2.0, t)
         if cutlass.const_expr(wait):
             cute.arch.mbarrier_wait(done, 0)
         if cutlass.const_expr(refill == "behind"):
@@ -91,13 +94,13 @@ def run(
         cute.arch.tcgen05_fence_after_thread_sync()
         cute.copy(load_tile, part, taken)
         cute.arch.fence_view_async_tmem_load()
-        y[t] = taken.load().reduce(cute.ReductionOp.ADD, cutlass.Float32(0.0), 0)
+        y[128 * block + t] = taken.load().reduce(cute.ReductionOp.ADD, cutlass.Float32(0.0), 0)
         if cutlass.const_expr(not wait):
             cute.arch.mbarrier_wait(done, 0)
         freed(base, warp, COLUMNS)
 
-    y = np.zeros(128, np.float32)
-    launch(kernel, from_dlpack(y), block=128)
+    y = np.zeros(128 * blocks, np.float32)
+    launch(kernel, from_dlpack(y), grid=blocks, block=128)
     if not bug:
         np.testing.assert_array_equal(y, COLUMNS * DEPTH)
 
@@ -113,6 +116,12 @@ def sums_read_before_the_commit_arrived(bug: bool) -> None:
 @pair("data-race", "x[i] = cutlass.Float16(value)", "cute.gemm(mma, sums, part_a, part_b, sums)")
 def operands_refilled_before_the_commit_arrived(bug: bool) -> None:
     run(bug, refill="before" if bug else "behind")
+
+
+@pair("data-race", "x[i] = cutlass.Float16(value)", "cute.gemm(mma, sums, part_a, part_b, sums)")
+def operands_that_the_last_block_refills_before_the_commit_arrived(bug: bool) -> None:
+    """By the last of three blocks, whose MMAs are done together."""
+    run(bug, refill="before" if bug else "behind", blocks=3)
 
 
 @pair("data-race", "cute.gemm(mma, sums, part_a, part_b, sums)", "cute.copy(get, x, whole, mbar_ptr=full)")

@@ -36,6 +36,11 @@ NOTICED_BY = {
     "reads kept in a list": ("tiles", "17"),
     "accesses told together": ("tiles", "5"),
     "issues told together": ("bug", "one_of_the_lanes_that_copy_does_not_wait"),
+    "effects of several blocks land together": (
+        "bug",
+        "operands_that_the_last_block_refills_before_the_commit_arrived",
+    ),
+    "boxes of several blocks as one access": ("bug", "tma_bytes_that_the_last_block_does_not_wait_for"),
     "loads of several ops told together": ("threads", "3"),
     "places accessed again": ("bug", "part_sums_of_warps_read_too_early"),
     "accesses through several pointers": ("bug", "one_warp_releases_what_the_threads_of_four_have_read"),
@@ -119,7 +124,7 @@ def test_the_rule_for_one_lane(monkeypatch: pytest.MonkeyPatch) -> None:
         compare(self, access, before, floors)
 
     monkeypatch.setattr(CellCheck, "_compare", both)
-    for kind, which in drawn_cases("rule", 6, 4):
+    for kind, which in drawn_cases("rule", 7, 4):
         report_of(kind, which)
     assert min(said[name] for name in ("older", "warps", "racing", "ordered")) > 10, said
 

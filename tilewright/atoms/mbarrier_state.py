@@ -87,11 +87,16 @@ class Mbarriers:
         )
 
 
+NO_LANES = np.zeros(0, np.int64)
+
+
 class Touch:
     """One instruction's access: the active lanes of a group and the mbarrier that each of them names. ``rows``: the
-    mbarriers' at the time when the access takes place (``init``, ``exists``)."""
+    mbarriers' at the time when the access takes place (``init``, ``exists``). ``issuers``: of several accesses of an
+    asynchronous unit, the lane that issued each."""
 
     rows: Array
+    issuers = NO_LANES
 
     def __init__(self, lanes: Lanes, pointer: Any, rank: Any = None, name: str = "mbarrier") -> None:
         self.lanes, self.name = lanes, name
@@ -152,7 +157,7 @@ class Touch:
 
     def publish(self, what: str, done: Array | None = None) -> None:
         """Tell observers of it."""
-        self.lanes.touched(what, self.places, np.flatnonzero(self.active), done)
+        self.lanes.touched(what, self.places, np.flatnonzero(self.active) if self.active.size else self.issuers, done)
 
     # -- what instructions do ------------------------------------------------------------------------------------------
 
@@ -228,6 +233,15 @@ class Touch:
         """Take bytes that have come off the pending transactions."""
         self.expect(-sizes)
         self.publish("complete", self.settle())
+
+    def fails(self, sizes: Array) -> bool:
+        """Whether adding these bytes at mbarriers that differ would be a fault."""
+        table, rows = self.table, self.table.rows(self.places)
+        if (rows < 0).any():
+            return True
+        pending = table.bytes[rows] + sizes
+        done = (pending == 0) & (table.pending[rows] == 0) & (table.completed[rows] > table.seen[rows])
+        return bool((done | (np.abs(pending) > MOST)).any())
 
     def settle(self) -> Array:
         """Complete the phases that wait for nothing any more; gives which of ``rows`` that were."""

@@ -9,7 +9,7 @@ half of D takes all of B.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,6 +26,7 @@ from tilewright.atoms.tensor_memory import LANES, container_shift, elements_per_
 from tilewright.atoms.tensor_memory_state import TensorMemories, TensorMemory, uniform
 from tilewright.ir.core import Op
 from tilewright.ir.instruction import Lanes
+from tilewright.ir.joint import JointAction
 from tilewright.ir.lanes import Array
 from tilewright.ir.target import WARP
 from tilewright.layout import Layout
@@ -71,7 +72,7 @@ class Further(NamedTuple):
 NOTHING_FURTHER = Further()
 
 
-class Product(UnitWork):
+class Product(UnitWork, JointAction):
     """One call of one warp."""
 
     atom: Tcgen05Mma
@@ -111,6 +112,26 @@ class Product(UnitWork):
             for where in sums:
                 memory.products[where] += 1
 
+    @property
+    def blocks(self) -> frozenset[int]:  # type: ignore[override]  # of products whose operands begin() knows
+        plain = type(self) is Product and self.further is NOTHING_FURTHER
+        return frozenset(first for first, _ in self.sides) if plain else frozenset()
+
+    @classmethod
+    def before_all(cls, products: Sequence[Product]) -> None:
+        """Tell observers of what all of them read, operand by operand."""
+        first = products[0]
+        if len(products) == 1 or not first.lanes.observed:
+            return
+        rows = np.array([product.row for product in products])
+        warps = np.array([product.sides[0][0] for product in products])
+        atom = first.atom
+        each = [("B", atom.shape_mnk[1]), *([("A", first.rows)] if first.in_memory is None else [])]
+        for role, count in each:
+            first.lanes.reads_shared(np.concatenate([p.addresses(role, count) for p in products]), rows, warps)
+        for product in products:
+            product.told = True
+
     def reads(self) -> list[tuple[Any, Any]]:
         """The cells of tensor memory that it reads beside the accumulators."""
         return [] if self.in_memory is None else [self.in_memory[:2]]
@@ -126,7 +147,7 @@ class Product(UnitWork):
                 )
             self.need_allocated(columns)
 
-    def __call__(self) -> None:
+    def alone(self) -> None:
         self._check()
         right = self._right()
         for first, memory in self.sides:
@@ -274,15 +295,20 @@ class Product(UnitWork):
 
     def _operand(self, role: str, rows: int, first: int) -> Array:
         """An operand in the shared memory of the block whose first warp has this number."""
+        type_, held = getattr(self.atom, f"type_{role.lower()}"), self.atom.stored_type(role)
+        found = self.read_shared(self.addresses(role, rows), first)
+        return matrices(found, self._rests(role.lower()), self.atom.major_of(role), rows, type_, held)
+
+    def addresses(self, role: str, rows: int) -> Array:
+        """``[1, pieces]``: where the pieces of an operand are in a block's shared memory."""
         low, high = (self.a if role == "A" else self.b), self.op.attrs[f"{role.lower()}_high"]
-        layout, type_ = self.op.attrs[f"{role.lower()}_layout"], getattr(self.atom, f"type_{role.lower()}")
-        held = self.atom.stored_type(role)
+        layout, held = self.op.attrs[f"{role.lower()}_layout"], self.atom.stored_type(role)
         swizzle, major = BYTE_SWIZZLES[TCGEN05.kind_of(high >> TCGEN05.shift)], self.atom.major_of(role)
         k = self.atom.stored_k if role == "A" else self.atom.shape_mnk[2]
         address = addresses((low & 0xFFFFFFFF,), layout, major, swizzle, high & FIELD, rows, k, held)
         if self.atom.form.k_96 and swizzle.bits:
             address = self._going_on(address.reshape(rows, -1), role, (low, high), swizzle)
-        return matrices(self.read_shared(address, first), self._rests(role.lower()), major, rows, type_, held)
+        return address
 
     def _going_on(self, address: Array, role: str, words: tuple[int, int], swizzle: Swizzle) -> Array:
         """``[1, pieces]`` the addresses of an operand with K = 96, whose three pieces of a row may begin at its end:

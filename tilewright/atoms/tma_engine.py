@@ -7,7 +7,7 @@ waits for its bulk group allow (:mod:`tilewright.atoms.bulk_groups`).
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from tilewright.atoms.bulk_groups import BulkGroups
 from tilewright.atoms.mbarrier_state import Touch
 from tilewright.ir.instruction import Lanes
+from tilewright.ir.joint import JointAction
 from tilewright.ir.lanes import Array
 from tilewright.ir.target import WARP
 from tilewright.ir.tensormap import ATOM_32B, BYTES, GROUP, TensorMap, expands, row_bytes
@@ -134,7 +135,7 @@ class LoadEngine(Engine):
             for (_, *coordinates), where in zip(copies, receive, strict=True):
                 places = where(leader)
                 self.aligned(np.array([place for place, _ in places]), tensor_map)
-                load = _Load(self, tensor_map, self.boxes(coordinates, leader, tensor_map), places)
+                load = _Load(self, leader, tensor_map, self.boxes(coordinates, leader, tensor_map), places)
                 loads.append((load, leader, load.size))
         self.lanes.all_eventually(loads)
 
@@ -162,26 +163,53 @@ def receivers(
     ]
 
 
-class _Load:
-    """The moment at which boxes arrive and their bytes count at the mbarriers."""
+class _Load(JointAction):
+    """The moment at which boxes arrive and their bytes count at the mbarriers. Lane ``leader`` has issued it."""
 
     def __init__(
-        self, engine: Engine, tensor_map: TensorMap, boxes: list[tuple[int, ...]], where: list[tuple[int, int]]
+        self,
+        engine: Engine,
+        leader: int,
+        tensor_map: TensorMap,
+        boxes: list[tuple[int, ...]],
+        where: list[tuple[int, int]],
     ) -> None:
-        self.engine, self.map, self.boxes, self.where = engine, tensor_map, boxes, where
+        self.engine, self.leader, self.map, self.boxes, self.where = engine, leader, tensor_map, boxes, where
+        self.blocks = frozenset(place >> 32 for places in where for place in places) if len(where) == 1 else frozenset()
         self.size = len(boxes) * tensor_map.box_bytes
         self.place_size = len(boxes) * tensor_map.place_bytes
 
-    def __call__(self) -> None:
+    @classmethod
+    def may(cls, loads: Sequence[_Load]) -> bool:
+        return not cls._at_barriers(loads).fails(-cls._counts(loads))
+
+    def alone(self) -> None:
         lanes, tensor_map = self.engine.lanes, self.map
         blocks = [self.engine.read(tensor_map, coordinates) for coordinates in self.boxes]
         block = blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
         if expands(tensor_map.element):
             block = expanded(block, tensor_map.element.width)
-        counts = np.array([self.size])
         for place, barrier in self.where:
             put(lanes.shared_bytes(place, whole_rows(self.place_size), True), block, place, tensor_map)
-            Touch.at(lanes, np.array([barrier]), self.engine.name).exists().complete(counts)
+            if len(self.where) > 1:  # to several blocks
+                Touch.at(lanes, np.array([barrier]), self.engine.name).exists().complete(self._counts([self]))
+
+    @classmethod
+    def after_all(cls, loads: Sequence[_Load]) -> None:
+        if len(loads[0].where) == 1:
+            cls._at_barriers(loads).exists().complete(cls._counts(loads))
+
+    @staticmethod
+    def _at_barriers(loads: Sequence[_Load]) -> Touch:
+        engine = loads[0].engine
+        touch = Touch.at(engine.lanes, np.array([load.where[0][1] for load in loads]), engine.name)
+        if len(loads) > 1:
+            touch.issuers = np.array([load.leader for load in loads])
+        return touch
+
+    @staticmethod
+    def _counts(loads: Sequence[_Load]) -> Array:
+        return np.array([load.size for load in loads])
 
 
 class StoreEngine(Engine):

@@ -4,6 +4,7 @@ allows."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ class Effect:
     all that were active); it moves ``size`` bytes, where that is known. ``places``: of the mbarriers at which the
     active lanes arrive by it."""
 
-    __slots__ = ("action", "lane", "size", "places", "lanes", "mask", "op", "done", "notes")
+    __slots__ = ("action", "lane", "size", "places", "lanes", "mask", "op", "done", "notes", "together")
 
     def __init__(
         self,
@@ -34,6 +35,7 @@ class Effect:
         self.op = op
         self.done = False
         self.notes: Any = None  # of an observer
+        self.together: list[Effect] = []  # those of its instruction with which it may land, itself among them
 
     def land(self) -> None:
         # Groups that parted share what was issued before: the first of them to wait lands it for all.
@@ -59,6 +61,39 @@ class Effect:
             lanes.mask, lanes.op = before, before_op
             if events is not None:
                 events.land(self, False)
+
+
+def next_to_land(later: list[Effect], one_by_one: bool) -> list[Effect]:
+    """Take the next effect, with those that land together with it. Invariant: each of these acts in a block of its own,
+    whose memory no other block can see (clusters of one block), and nothing that was issued between them is passed; so
+    no thread can see in which order they come."""
+    count, together = 1, later[0].together
+    if together and not one_by_one:
+        while count < len(later) and later[count].together is together:
+            count += 1
+        kind: Any = type(later[0].action)
+        if not kind.may([effect.action for effect in later[:count]]):
+            count = 1
+    effects = later[:count]
+    del later[:count]
+    return effects
+
+
+def land_together(effects: list[Effect]) -> None:
+    """Land effects whose actions are of one :class:`~tilewright.ir.joint.JointAction`."""
+    kind: Any = type(effects[0].action)
+    joint = copy(effects[0])  # observers follow each effect by itself, and what is done for all of them by this one
+    joint.act(lambda: kind.before_all([effect.action for effect in effects]))
+    landed: list[Any] = []
+    try:
+        for effect in effects:
+            effect.done = True
+            action: Any = effect.action
+            effect.act(action.alone)
+            landed.append(action)
+    finally:
+        if landed:
+            joint.act(lambda: kind.after_all(landed))
 
 
 class CommitQueues:

@@ -26,7 +26,7 @@ from tilewright.ir.core import Op
 from tilewright.ir.runtime import LaunchConfig
 from tilewright.sim import hangs, messages
 from tilewright.sim.aftermath import concerns_mbarriers, look_on
-from tilewright.sim.agents import Effect
+from tilewright.sim.agents import Effect, land_together, next_to_land
 from tilewright.sim.events import Events, Observer, RunAgain
 from tilewright.sim.faults import Fault
 from tilewright.sim.geometry import Geometry
@@ -229,7 +229,8 @@ class Launch:
         # stale bytes. 2. A group is split if only some of its warps can go on. 3. Loops that ran an iteration without a
         # change get another turn. 4. Otherwise it is a deadlock, or the end of the wave.
         if self.later:
-            # One at a time: groups that can go on after this one do so before the next one lands, as on a GPU.
+            # One at a time (or one instruction's, of several blocks): groups that can go on after this one do so before
+            # the next one lands, as on a GPU.
             self._land_next()
             self.idle = 0
             return True
@@ -259,11 +260,16 @@ class Launch:
         return self._start_wave()
 
     def _land_next(self) -> None:
-        effect = self.later.pop(0)
+        """Land the next effect, and those that land together with it."""
+        effects = next_to_land(self.later, self.events is not None and self.events.each_landing)
         try:
-            effect.land()
+            if len(effects) == 1:
+                effects[0].land()
+            else:
+                land_together(effects)
         except SimulationError:
-            self.failed = effect
+            self.failed = self.failed or effects[0]
+            self.later[:0] = [effect for effect in effects if not effect.done]
             raise
 
     @staticmethod

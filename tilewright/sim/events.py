@@ -38,11 +38,13 @@ class Observer:
     """The events. Those that a subclass does not define are not even looked up while the launch runs.
     ``follows_errors``: whether it is also notified of what a launch was about to do when an error ended it.
     ``each_effect``: whether it wants an asynchronous effect for each repetition of a call, or one may stand for all.
+    ``each_landing``: whether effects of one instruction in several blocks are to land one by one.
     ``follows_issues``: whether it matters to it whether a load came before a ``cp.async`` of its stretch or after.
     ``asleep``: events that it defines and does not listen for yet (:meth:`Events.wake`)."""
 
     follows_errors = False
     each_effect = True
+    each_landing = True
     follows_issues = True
     asleep: frozenset[str] = frozenset()
 
@@ -218,6 +220,7 @@ class Events:
         self.together: Callable[..., None] | None = None
         self.each: Callable[..., None] | None = None
         self.each_effect = False  # whether an observer follows each asynchronous effect
+        self.each_landing = False  # whether one has those of an instruction land one by one
         self._set_observers(observers)
 
     def dismiss(self, observers: list[Observer]) -> None:
@@ -260,6 +263,7 @@ class Events:
             setattr(self, name, _calling_all(methods))
         self.issued_together = _calling_all([o.issued_together for o in of("issue") if "issue" not in o.asleep])
         self.each_effect = any(o.each_effect for o in [*of("issue"), *of("land")])
+        self.each_landing = any(o.each_landing for o in [*of("land"), *of("mbarrier")])
         # An access that is known to be inside and aligned need not be spelled out offset by offset, unless an observer
         # of accesses asks for that.
         pointed = of("pointed")

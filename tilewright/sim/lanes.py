@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewright.atoms.registers import registers_at_entry
+from tilewright.ir.joint import disjoint
 from tilewright.ir.types import I64
 from tilewright.sim.access import access_of
 from tilewright.sim.agents import Effect
@@ -263,6 +264,9 @@ class GroupLanes:
 
     def all_eventually(self, copies: Sequence[tuple[Callable[[], None], int, int]]) -> None:
         effects = [Effect(action, self, self.op, lane, size) for action, lane, size in copies]
+        if self.group.wave.geometry.cluster_size == 1 and effects and disjoint([action for action, *_ in copies]):
+            for effect in effects:
+                effect.together = effects
         self.group.wave.launch.later.extend(self._issued_together(effects))
 
     # -- state outside memory ------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ memory.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -76,18 +77,22 @@ class Bounds(Checker):
             self.pointed(verb, buffer, group, pointers[0], access, None, None)
 
     def issue(self, group: Group, effect: Effect) -> None:
+        self.issued_together(group, [effect])
+
+    def issued_together(self, group: Group, effects: Sequence[Effect]) -> None:
         """Compare those of an instruction that accesses memory later."""
-        pairs = self.within.get(effect.op)
+        op = effects[0].op
+        pairs = self.within.get(op)
         if pairs is None or self.landing:
             return
         bad = self._outside(group, pairs)
-        if bad is not None:
+        for effect in effects if bad is not None else ():
             acting = np.zeros(group.lanes_count, bool) if effect.lane is not None else self._acting(group, effect)
             if effect.lane is not None:
                 acting[effect.lane] = True
             lanes = np.flatnonzero(bad & acting)
             if lanes.size:
-                self._report("", group, effect.op, pairs, int(lanes[0]), None)
+                self._report("", group, op, pairs, int(lanes[0]), None)
 
     def land(self, effect: Effect, begins: bool) -> None:
         self.landing += 1 if begins else -1
@@ -108,9 +113,9 @@ class Bounds(Checker):
             # An extent that neither the kernel nor the caller's array gives cannot be compared.
             if c is None or e is None:
                 continue
-            bad = np.asarray((c < 0) | (c >= (e if step == 1 else -(-e // step))))
-            if bad.any():
-                result = bad if result is None else result | bad
+            bad = (c < 0) | (c >= (e if step == 1 else -(-e // step)))
+            if np.count_nonzero(bad):  # a fifth of the time of `any`
+                result = np.asarray(bad if result is None else result | bad)
         return result
 
     def _value(self, group: Group, value: Any) -> Any:

@@ -32,6 +32,7 @@ class Checker(Observer):
     """
 
     uses_order: ClassVar[bool] = False
+    each_landing = False
 
     def __init__(self, findings: Findings, order: HappensBefore, thorough: bool) -> None:
         self.findings, self.order, self.thorough = findings, order, thorough

@@ -87,7 +87,7 @@ class MbarrierRules(SharedChecker):
                 known.pop(int(place), None)
             return None
         if what == "complete":
-            return self._bytes_come(group, op, places)
+            return self._bytes_come(group, op, places, lanes)
         table = wave.kept[Mbarriers]
         fresh = np.ones(places.size, bool)  # the first lane of each warp, and of each place in it
         fresh[1:] = (places[1:] != places[:-1]) | (lanes[1:] // WARP != lanes[:-1] // WARP)
@@ -215,13 +215,15 @@ class MbarrierRules(SharedChecker):
         if known is None:
             notes.phases = completed.copy(), passed
 
-    def _bytes_come(self, group: Group, op: Op, places: Array) -> None:
+    def _bytes_come(self, group: Group, op: Op, places: Array, lanes: Array) -> None:
         """Bytes of asynchronous copies count at the mbarriers ``places``: was the initialisation visible to the copy's
-        proxy and to the warp that issued it, and are bytes expected in this phase?"""
+        proxy and to the warp that issued it, and are bytes expected in this phase? ``lanes``: the issuer of each, where
+        several copies land together."""
         wave, table = group.wave, group.wave.kept[Mbarriers]
         effect = self.order.landing[-1] if self.order.landing else None
         rows = dict(zip(places.tolist(), table.rows(places).tolist(), strict=True))
-        for place in places.tolist():
+        joint = lanes.tolist() if effect is not None and effect.together else []
+        for k, place in enumerate(places.tolist()):
             barrier = self.known[wave].get(place)
             if barrier is None:
                 continue
@@ -232,6 +234,7 @@ class MbarrierRules(SharedChecker):
             if effect is None:
                 continue
             lane = effect.lane if effect.lane is not None else 0 if effect.mask is None else int(np.argmax(effect.mask))
+            lane = joint[k] if joint else lane
             warp = int(group.warps[lane // WARP])
             if not barrier.fenced:
                 self._unfenced(wave, op, barrier, place, actor_in_wave(wave, warp, lane % WARP))

@@ -107,7 +107,7 @@ NOTHING = LaneClocksAtIssue()
 class HappensBefore(Observer):
     """``clocks``: of every wave that has begun. Other checkers ask it; it reports nothing itself."""
 
-    follows_errors, each_effect = True, False
+    follows_errors, each_effect, each_landing = True, False, False
 
     def __init__(self) -> None:
         self.waves: dict[Wave, Clocks] = {}

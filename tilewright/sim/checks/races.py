@@ -27,7 +27,7 @@ from tilewright.sim.checks.findings import Finding, Findings, Party
 from tilewright.sim.checks.order import HappensBefore
 from tilewright.sim.checks.pending import PendingAccesses
 from tilewright.sim.checks.race_cells import CellCheck
-from tilewright.sim.checks.reach import Box, Pieces, Reach, Several, Threads, run_of, span_at, span_of
+from tilewright.sim.checks.reach import Box, Boxes, Pieces, Reach, Several, Threads, arrived, run_of, span_at, span_of
 from tilewright.sim.checks.records import SimilarLoads
 from tilewright.sim.checks.shadow import MOST_TICKS, MOST_UNITS, Shadow
 from tilewright.sim.checks.shadow_pages import has_pages, shadow_of
@@ -60,7 +60,8 @@ class Races(Checker):
         self.pending: dict[Wave, PendingAccesses] = {}  # of the waves' shared memory
         self.stretches: dict[int, tuple[bool, bool]] = {}  # by op: whether it updates, whether its bytes count
         self.plain_loads: dict[int, int] = {}  # the numbers of ops that load shared memory as threads do, by their ids
-        self.arriving: list[tuple[Wave, Reach, int]] = []  # what has landed, and counts at mbarriers
+        self.arriving: list[tuple[Reach, int]] = []  # what has landed, and counts at mbarriers
+        self.together: list[Effect] = []  # with what it landed
 
     def begin(self, launch: Launch) -> None:
         self.launch = launch
@@ -269,7 +270,7 @@ class Races(Checker):
         if access.nbytes & ((1 << pending.shadow.shift) - 1):
             return
         if site.agent and self.order.landing and self._asynchronous(op)[1]:
-            self.arriving.append((group.wave, reach, number))
+            self.arriving.append((reach, number))
             return
         acting = Accessors(self.order, group, site.agent, mask, each=access.nbytes >> pending.shadow.shift)
         written = None if values is None else (buffer, access, values)
@@ -326,7 +327,7 @@ class Races(Checker):
             pending = self.pending[group.wave]
             reach = Box(start, shape[0], group.wave.shared.stride)
             if verb == "store" and counted:
-                self.arriving.append((group.wave, reach, number))
+                self.arriving.append((reach, number))
                 return
             acting = Accessors(self.order, group, agent, lanes=lane, each=reach.count(pending.shadow.shift))
             self._check_shared(verb, pending, reach, acting, number, group, None)
@@ -348,22 +349,28 @@ class Races(Checker):
         if what != "complete" or not self.order.landing or self.stopped:
             return
         brought = np.array([self.order.brought[int(place)] for place in places])
-        issuers = lanes if lanes.size else np.array([_issuer(self.order.landing[-1])])
-        for wave, reach, number in self.arriving:
+        landing = self.order.landing[-1]
+        issuers = lanes if lanes.size else np.array([_issuer(landing)])
+        stages = self.order.stages
+        for reach, number, which in arrived(self.arriving, places.size, bool(landing.together and lanes.size)):
             if self.stopped:
                 break
-            pending = self.pending[wave]
-            each = reach.count(pending.shadow.shift) // places.size
-            units, clock = brought.T
-            if isinstance(reach, Box) and self.order.stages is not None:
-                landing = self.order.landing[-1]
-                self.order.stages.bytes_arrive(wave, reach.start, reach.size, int(places[0]), landing, _issuer(landing))
-            acting = Accessors.given(self.order, group, issuers, units * WARP, clock, each)
+            pending = self.pending[group.wave]
+            if stages is not None and isinstance(reach, (Box, Boxes)):
+                for start, k in zip(reach.starts.tolist(), which.tolist(), strict=True):
+                    stages.bytes_arrive(group.wave, start, reach.size, int(places[k]), landing, int(issuers[k]))
+            units, clock = brought[which].T
+            each = reach.count(pending.shadow.shift) // which.size
+            acting = Accessors.given(self.order, group, issuers[which], units * WARP, clock, each)
             self._check_shared("store", pending, reach, acting, number, group, None)
         self.arriving.clear()
 
     def land(self, effect: Effect, begins: bool) -> None:
-        if not begins:
+        # What effects that land together bring counts when all have landed.
+        if begins and effect.together is not self.together:
+            self.arriving.clear()
+            self.together = effect.together
+        elif not begins and not effect.together:
             self.arriving.clear()
 
     # -- what they come to ---------------------------------------------------------------------------------------------

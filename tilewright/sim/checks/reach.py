@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -284,6 +284,10 @@ class Box(Reach):
         block, low = divmod(start, stride)
         super().__init__(low, low + size, 1 << block, dense=True)
 
+    @property
+    def starts(self) -> Array:
+        return np.array([self.start])
+
     def _block(self, acting: Accessors, warps: Array) -> Array:
         return np.full(warps.size, self.blocks.bit_length() - 1)
 
@@ -298,6 +302,44 @@ class Box(Reach):
 
     def count(self, shift: int) -> int:
         return ((self.start + self.size) >> shift) - (self.start >> shift)
+
+
+class Boxes(Reach):
+    """``size`` bytes at one place in the memory of each of several blocks, at ``starts`` from the wave's first byte, in
+    the order of those who act."""
+
+    __slots__ = ("starts", "size")
+
+    def __init__(self, boxes: Sequence[Any]) -> None:
+        first = boxes[0]
+        self.starts, self.size = np.array([box.start for box in boxes]), first.size
+        blocks = 0
+        for box in boxes:
+            blocks |= box.blocks
+        super().__init__(first.low, first.high, blocks, dense=True)
+        self.bytes = self.size * len(boxes)
+
+    @staticmethod
+    def alike(boxes: Sequence[Reach]) -> bool:
+        """Whether these are boxes at one place of different blocks."""
+        first, blocks = boxes[0], 0
+        for box in boxes:
+            if type(box) is not Box or (box.low, box.high) != (first.low, first.high) or box.blocks & blocks:
+                return False
+            blocks |= box.blocks
+        return True
+
+    def distinct(self) -> bool:
+        return True
+
+    def cells(self, shift: int) -> Array:
+        return run_of(self.starts >> shift, self.size >> shift)
+
+    def count(self, shift: int) -> int:
+        return (self.size >> shift) * self.starts.size
+
+    def _find_lines(self) -> Array:
+        return run_of(self.starts >> 4, (self.high + 15 >> 4) - (self.low >> 4))
 
 
 class Pieces(Reach):
@@ -324,6 +366,21 @@ class Pieces(Reach):
         per = self.reads.stride >> 4
         blocks = lines[first * per : stop * per].reshape(-1, per)
         return blocks[:, self.low >> 4 : self.high >> 4]
+
+
+def arrived(landed: Sequence[tuple[Reach, int]], count: int, joint: bool) -> Iterator[tuple[Reach, int, Array]]:
+    """What has landed, each with the number of its site, and counts at ``count`` mbarriers: with at which of them. Of
+    what landed together (``joint``) each counts at one; boxes at one place of several blocks are one access. Invariant:
+    it is apart only where each of them is."""
+    every = np.arange(count)
+    if not joint or len(landed) != count:
+        yield from ((reach, number, every) for reach, number in landed)
+        return
+    boxes = [reach for reach, _ in landed]
+    if len({number for _, number in landed}) == 1 and Boxes.alike(boxes):
+        yield Boxes(boxes), landed[0][1], every
+        return
+    yield from ((reach, number, every[k : k + 1]) for k, (reach, number) in enumerate(landed))
 
 
 def span_of(pointers: Sequence[Any], nbytes: int) -> tuple[int, int]:
