@@ -19,7 +19,7 @@ from tilewright.lang.staging.lasting import gathered, is_lasting
 from tilewright.lang.staging.liveness import HoldsUnnamed, read_later
 from tilewright.lang.staging.location import ENTRIES, counts_as_user, fail, user_frame
 from tilewright.lang.staging.nodes import TOOL
-from tilewright.lang.staging.objects import codec, is_record, labels_of
+from tilewright.lang.staging.objects import codec, is_made_of_values, is_record, labels_of
 from tilewright.lang.staging.region_state import RegionState
 from tilewright.lang.staging.source import names_of
 from tilewright.lang.staging.undefined import Undefined
@@ -60,7 +60,7 @@ class AliasPairs:
                     self._pair(i, part, part)
             return
         for side in (first, last):
-            if can_change(side):
+            if can_change(side) and not is_made_of_values(side):
                 self._uses.setdefault(id(side), []).append((i, False))
         firsts, lasts = _parts(first), _parts(last)
         # Objects of different shapes have no parts in common: each part is paired with nothing.

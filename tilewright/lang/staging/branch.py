@@ -83,9 +83,10 @@ class If:
             if sides[0] is not sides[1] and not (same(*sides) and same(last[i], before[i]))
         ]
         arms = []
-        for side in (first, last):  # what an arm left is read as long as the places hold what it left
-            state.restore(side)
-            arms.append([detached(side[i], pairs.kept) for i in differ])
+        for side, arm in zip((first, last), self.arms, strict=True):
+            state.restore(side)  # what an arm left is read as long as the places hold what it left
+            with Builder.current().inside(arm):  # classes may compute with their values where they make an object
+                arms.append([detached(side[i], pairs.kept) for i in differ])
         for k, i in enumerate(differ):
             if i in pairs.of_two:
                 arms[0][k] = arms[1][k] = Undefined(state.labels[i], ONE_OF_TWO)

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import dis
+import functools
 from collections.abc import Callable, Iterator, Sequence
+from types import CodeType
 from typing import Any
 
 from tilewright.ir.core import Value
@@ -85,6 +88,39 @@ def codec(value: Any) -> tuple[Callable[[Any], list[Any]], Callable[[list[Any]],
 def has_protocol(value: Any) -> bool:
     cls = type(value)
     return hasattr(cls, "__extract_mlir_values__") and hasattr(cls, "__new_from_mlir_values__")
+
+
+def is_made_of_values(value: Any) -> bool:
+    """Whether an object is as good as a copy of itself: it goes through regions by the documented protocol, and no
+    method of its class assigns to its attributes once it is made."""
+    return has_protocol(value) and not _changes_itself(type(value))
+
+
+@functools.cache
+def _changes_itself(cls: type) -> bool:
+    makers = ("__init__", "__post_init__", "__new__", "__new_from_mlir_values__")
+    held = [x for base in cls.__mro__ if base is not object for n, x in vars(base).items() if n not in makers]
+    functions = [f for x in held for f in _functions_of(x)]
+    return any(_stores(f.__code__) for f in functions if hasattr(f, "__code__"))
+
+
+def _functions_of(held: Any) -> list[Any]:
+    """What a name of a class executes: a method, or those of a property."""
+    if isinstance(held, property):
+        return [f for f in (held.fget, held.fset, held.fdel) if f is not None]
+    return [getattr(held, "__func__", held)]
+
+
+def _stores(code: CodeType) -> bool:
+    """Whether a function may write to an attribute, or to a place of a container that an attribute holds."""
+    if not {"setattr", "delattr", "__setattr__", "__dict__", "vars"}.isdisjoint(code.co_names):
+        return True
+    if any(one.opname in _STORES for one in dis.get_instructions(code)):
+        return True
+    return any(_stores(inner) for inner in code.co_consts if isinstance(inner, CodeType))
+
+
+_STORES = ("STORE_ATTR", "DELETE_ATTR", "STORE_SUBSCR", "DELETE_SUBSCR")
 
 
 def static_part(value: Any) -> Any:
