@@ -154,8 +154,9 @@ def normalise(span: Range) -> tuple[Value, Value, Value, Any]:
         cls = Int32
     start, stop, step = (cls(x) for x in (span.start, span.stop, span.step))
     static_step = as_python(step)
-    if static_step is None:
-        step.require(step != 0, "range() by a step of zero never ends")
+    if static_step is None:  # published kernels count from 0 to 0 by 0 where there is nothing to do
+        step.require((step != 0) | (start >= stop), "range() by a step of zero never ends")
+        step = operators.select(step == 0, cls(1), step).learn(step.facts)  # no iteration sees the 1
     facts = Facts()
     if upwards:
         static_step = step.divisibility if static_step is None else static_step
