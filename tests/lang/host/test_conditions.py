@@ -113,12 +113,12 @@ def counted(x: cute.Tensor, n: cutlass.Int32) -> None:
     x[t] = n
 
 
-def test_the_cluster_of_a_launch_is_known_while_staging() -> None:
+def test_a_cluster_with_a_fallback_is_known_while_staging() -> None:
     @cute.jit
     def host(x: cute.Tensor, n: cutlass.Int32) -> None:
-        counted(x, n).launch(grid=(4, 1, 1), block=(32, 1, 1), cluster=(n, 1, 1))
+        counted(x, n).launch(grid=(4, 1, 1), block=(32, 1, 1), cluster=(n, 1, 1), fallback_cluster=(1, 1, 1))
 
-    with pytest.raises(StagingError, match="launch of counted: cluster must be known while staging"):
+    with pytest.raises(StagingError, match="launch of counted: cluster must be known while staging where there is a"):
         host(np.zeros(32, np.int32), 2)
 
 

@@ -19,8 +19,9 @@ from tilewright.lang.arguments.streams import stream_handle
 from tilewright.lang.launch.marked import MarkedFunction, P, Q, mark
 from tilewright.lang.launch.stage_kernel import stage_kernel
 from tilewright.lang.launch.tensor_maps import check_tensor_maps
-from tilewright.lang.numbers.numeric import Int32, Integer, Numeric
+from tilewright.lang.numbers.numeric import Boolean, Int32, Integer, Numeric
 from tilewright.lang.staging.builder import HostBuilder
+from tilewright.lang.staging.expressions import if_
 from tilewright.lang.staging.location import fail, here, user_frame
 from tilewright.lang.staging.ranges import HintWarning
 
@@ -104,7 +105,7 @@ class KernelCall:
         stream: Any = None,
         min_blocks_per_mp: int | None = None,
         max_number_threads: Extents | None = None,
-        use_pdl: bool = False,
+        use_pdl: bool | Boolean = False,
         cooperative: bool = False,
         non_portable_cluster: bool = False,
         **other: Never,
@@ -116,7 +117,7 @@ class KernelCall:
             grid: blocks along x, y and z, at most 2**31 - 1, 65535 and 65535. A grid with a 0 launches nothing.
             block: threads of a block along x, y and z, at most 1024, 1024 and 64, and 1024 in all. Left out, one
                 thread; a kernel that asks for its thread, or synchronises threads, is then warned of.
-            cluster: blocks of a cluster along x, y and z, as ints; 8 in all, and ``grid`` must be a multiple of them.
+            cluster: blocks of a cluster along x, y and z; 8 in all, and ``grid`` must be a multiple of them.
                 None: no clusters.
             fallback_cluster: the clusters of blocks for which the GPU finds no room in clusters of ``cluster``, which
                 are preferred then, and whole multiples of it along x, y and z (sm_100). The kernel asks which it is in
@@ -127,6 +128,7 @@ class KernelCall:
             max_number_threads: the most threads of a block, where ``block`` is not known while staging.
             use_pdl: the kernel may begin before the one before it in the stream has ended, and waits for it with
                 ``cute.arch.griddepcontrol_wait`` (before sm_90, and with drivers before CUDA 12.3, it begins after it).
+                A Boolean that is known at the launch only makes two launches, one of which is executed.
             cooperative: all blocks run at once, or the launch fails.
             non_portable_cluster: allow clusters of 9 to 16 blocks, which not every GPU with clusters has.
 
@@ -151,8 +153,11 @@ class KernelCall:
         }
         shape = {what: _dim3(dims, what, name) for what, dims in given.items()}
         extents = {what: tuple(map(_known, items)) for what, items in shape.items()}
-        options = {"use_pdl": use_pdl, "cooperative": cooperative, "non_portable_cluster": non_portable_cluster}
-        attributes = _attributes(options, name)
+        if isinstance(use_pdl, Boolean) and use_pdl.is_static:
+            use_pdl = bool(use_pdl.value)
+        at_launch = isinstance(use_pdl, Boolean)
+        options = {"use_pdl": at_launch or use_pdl, "cooperative": cooperative}
+        attributes = _attributes(options | {"non_portable_cluster": non_portable_cluster}, name)
         _check_cluster(extents, attributes, name)
         fallback = _fallback(fallback_cluster, extents, name)
         if min_blocks_per_mp is not None and (not isinstance(min_blocks_per_mp, int) or min_blocks_per_mp < 0):
@@ -160,7 +165,7 @@ class KernelCall:
         bounds = {
             "max_threads": _most_threads(max_number_threads, extents["block"], name),
             "min_blocks": min_blocks_per_mp,
-            "cluster": None if extents["cluster"] == (1, 1, 1) or fallback is not None else extents["cluster"],
+            "cluster": _cluster_bound(extents["cluster"], fallback),
         }
         values, function = stage_kernel(self.kernel, self.bound, bounds, extents["block"])
         HostBuilder.now().smem_bytes_of[self.kernel.function] = function.attrs["smem_bytes"]
@@ -181,11 +186,24 @@ class KernelCall:
             values,
         )
         about = {"kernel": function, "has_stream": stream is not None}
-        about |= {"attributes": attributes} if attributes else {}
         about |= {"fallback": fallback} if fallback is not None else {}
-        Builder.current().emit("launch", operands.flat, (), about)
+        _emit(operands, about, attributes, use_pdl if at_launch else None)
 
     __call__ = launch
+
+
+def _emit(operands: LaunchOperands, about: dict[str, Any], attributes: tuple[str, ...], use_pdl: Any) -> None:
+    """The launch with these attributes; where ``use_pdl`` is a number of the run time, with that one or without it."""
+
+    def emit(attributes: tuple[str, ...]) -> None:
+        asked = {"attributes": attributes} if attributes else {}
+        Builder.current().emit("launch", operands.flat, (), about | asked)
+
+    if use_pdl is None:
+        emit(attributes)
+    else:
+        without = tuple(x for x in attributes if x != "use_pdl")
+        if_(use_pdl, lambda: emit(attributes), lambda: emit(without))
 
 
 def _asks_for_threads(function: Function) -> str:
@@ -264,13 +282,19 @@ def _product(extents: Sequence[int | None]) -> int | None:
 
 
 def _check_cluster(known_shapes: dict[str, tuple[int | None, ...]], attributes: tuple[str, ...], name: str) -> None:
-    """Refuse clusters that no launch can have; extents of the grid that are not known yet are taken as fitting."""
+    """Refuse clusters that no launch can have; extents of the grid that are not known yet are taken as fitting. Those
+    of a cluster are looked at by the launch."""
     clusters = known_shapes["cluster"]
     if None in clusters:
-        raise fail(f"launch of {name}: cluster must be known while staging")
+        return
     grid = [c if g is None else g for g, c in zip(known_shapes["grid"], clusters, strict=True)]
     if fault := cluster_fault(grid, clusters, attributes):  # type: ignore[arg-type]  # no None in them
         raise fail(f"launch of {name}: {fault}")
+
+
+def _cluster_bound(cluster: tuple[int | None, ...], fallback: tuple[int, ...] | None) -> tuple[int | None, ...] | None:
+    """The clusters that a kernel is compiled for; None where there are none, of two shapes, or known at the launch."""
+    return None if cluster == (1, 1, 1) or None in cluster or fallback is not None else cluster
 
 
 def _fallback(fallback: Any, known_shapes: dict[str, tuple[int | None, ...]], name: str) -> tuple[int, ...] | None:
@@ -281,6 +305,8 @@ def _fallback(fallback: Any, known_shapes: dict[str, tuple[int | None, ...]], na
     if None in shape:
         raise fail(f"launch of {name}: fallback_cluster must be known while staging")
     clusters = known_shapes["cluster"]
+    if None in clusters:
+        raise fail(f"launch of {name}: cluster must be known while staging where there is a fallback_cluster")
     grid = [c if g is None else g for g, c in zip(known_shapes["grid"], clusters, strict=True)]
     if fault := fallback_fault(grid, clusters, shape):  # type: ignore[arg-type]  # no None in them
         raise fail(f"launch of {name}: {fault}")
