@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tilewright.errors import ConstraintError
 from tilewright.ir.core import Value
 from tilewright.ir.types import I32, U32, Type
 from tilewright.lang.numbers.facts import Facts
-from tilewright.lang.numbers.numeric import Int32, Integer, Numeric, Uint32, Uint64, as_numeric, unwrap, wrap
+from tilewright.lang.numbers.numeric import Float32, Int32, Integer, Numeric, Uint32, Uint64, as_numeric, unwrap, wrap
+from tilewright.lang.numbers.operators import select
 
 LARGEST = (1 << 31) - 1
 
@@ -129,6 +131,24 @@ class FastDivmodDivisor:
 
     def __carry_key__(self) -> Any:
         return (self.is_power_of_2, self.divisor if self._reciprocal is None else None)
+
+    def __as_one_value__(self) -> list[Value]:
+        """The divisor and the multiplier as one value: what ``extract_mlir_values`` gives to programs, which take the
+        values of several objects apart by hand and count one for a divisor."""
+        if self._reciprocal is None:
+            return []
+        return [(Uint64(Uint32(self.divisor)) | Uint64(self._reciprocal.multiplier) << 32).ir_value()]
+
+    def __of_one_value__(self, values: Sequence[Value]) -> FastDivmodDivisor:
+        if self._reciprocal is None:
+            return self
+        packed = wrap(values[0])
+        divisor, multiplier = Int32(packed).assume_nonneg(), Uint32(packed >> 32)
+        below = divisor - 1
+        # Without the bit below each bit it rounds to no higher power of two: the exponent is that of its first bit.
+        exponent = Float32(below & ~(below >> 1)).bitcast(Int32) >> 23
+        shift = select(exponent > 126, exponent - 126, Int32(0))
+        return self.__new_from_mlir_values__([x.ir_value() for x in (divisor, multiplier, shift)])
 
     def _numbers(self) -> list[Numeric]:
         return [] if self._reciprocal is None else [self.divisor, *self._reciprocal]

@@ -42,12 +42,15 @@ def extract_mlir_values(value: Any) -> list[Value]:
     ['i32', 'i32']
     [1, 2, 3]
     """
+    if hasattr(type(value), "__as_one_value__"):
+        one: list[Value] = value.__as_one_value__()
+        return one
     return values_of.flatten(value)[0]
 
 
 def get_mlir_types(value: Any) -> list[Type]:
     """The types of :func:`extract_mlir_values`, where ``value`` may be one of the host too."""
-    if hasattr(type(value), "__get_mlir_types__"):
+    if hasattr(type(value), "__get_mlir_types__") and not hasattr(type(value), "__as_one_value__"):
         return list(value.__get_mlir_types__())
     if isinstance(value, (tuple, list)):
         return [type_ for item in value for type_ in get_mlir_types(item)]
@@ -64,6 +67,8 @@ def new_from_mlir_values(value: Any, values: list[Value]) -> Any:
     >>> per_thread(negated, 3)
     [0, -1, -2]
     """
+    if hasattr(type(value), "__of_one_value__") and len(values) <= 1:
+        return value.__of_one_value__(values)
     if hasattr(type(value), "__new_from_mlir_values__"):
         return value.__new_from_mlir_values__(list(values))
     return values_of.unflatten(values_of.spec_of(value, promote=False), values)
