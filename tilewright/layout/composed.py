@@ -7,7 +7,7 @@ rearranges the domain acts on it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from tilewright.errors import LayoutError, explained
 from tilewright.layout.basis import add_coords
@@ -42,6 +42,11 @@ class ComposedLayout(Drawable):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ComposedLayout, (self.inner, self.offset, self.outer)
+
+    @property
+    def value(self) -> Self:
+        """What functions of the CuTe DSL's internals take: the layout itself."""
+        return self
 
     @property
     def shape(self) -> Shape:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, overload
+from typing import Any, Self, overload
 
 from tilewright.errors import LayoutError, explained
 from tilewright.layout.basis import ScaledBasis, make_basis_like
@@ -86,6 +86,11 @@ class Layout(Drawable):
 
         result = parse(text)
         return result if isinstance(result, Drawable) else make_layout(result)
+
+    @property
+    def value(self) -> Self:
+        """What functions of the CuTe DSL's internals take: the layout itself."""
+        return self
 
     def __call__(self, *coord: Coord, loc: Any = None, ip: Any = None) -> Any:
         c = coord[0] if len(coord) == 1 else coord

@@ -243,6 +243,10 @@ class CopyAtom(Atom):
     """What stages ``cute.copy(atom, src, dst, pred=..., **options)`` for atoms without addresses (TMA)."""
 
     def __init__(self, op: Any, value_type: Any, num_bits: int = 0) -> None:
+        if isinstance(of_trait := getattr(value_type, "value", None), CopyAtom):
+            self.__class__ = type(of_trait)  # a trait stands for the atom that it was made of
+            self.__dict__.update(of_trait.__dict__)
+            return
         scalar = _scalar(value_type)
         make = getattr(op, "copy_instruction", None)
         if make is None:

@@ -175,7 +175,8 @@ def issue_boxes(
 
 def _map_operand(tensor_map: Any, what: str) -> Value:
     """A tensor map among the kernel's parameters, or one in memory."""
-    value: Value = tensor_map.value() if hasattr(tensor_map, "value") else pointer_of(tensor_map, what).value()
+    has_value = hasattr(tensor_map, "value") and not hasattr(tensor_map, "engine")
+    value: Value = tensor_map.value() if has_value else pointer_of(tensor_map, what).value()
     if value.type == TENSOR_MAP:
         return value
     kind = pointer_of(tensor_map, what).value().type

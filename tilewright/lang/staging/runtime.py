@@ -33,6 +33,7 @@ from tilewright.lang.staging.text import text
 from tilewright.lang.staging.undefined import Undefined, defined, deleted, undefined
 from tilewright.lang.staging.while_loop import While
 from tilewright.lang.staging.with_block import With
+from tilewright.layout import ComposedLayout, Layout
 
 __all__ = [
     "For",
@@ -93,7 +94,9 @@ def _give_hint(name: str, value: Any) -> None:
 def _record_variable(name: str, value: Any, depth: int) -> None:
     """Keep what a variable stands for, for the simulator's debugger."""
     shown = isinstance(value, (int, float)) or (
-        _is_ours(type(value)) and (hasattr(value, "engine") or hasattr(value, "value"))
+        _is_ours(type(value))
+        and not isinstance(value, Layout | ComposedLayout)
+        and (hasattr(value, "engine") or hasattr(value, "value"))
     )
     if shown and name != "_" and Builder.active():
         frame = sys._getframe(depth)

@@ -79,6 +79,11 @@ class Tensor(Drawable):
         return self.engine.unswizzled()[0] if self._has_swizzled_layout else self.engine
 
     @property
+    def value(self) -> Tensor:
+        """What functions of ``cutlass._mlir`` take: the tensor itself."""
+        return self
+
+    @property
     def layout(self) -> Any:
         if not self._has_swizzled_layout:
             return self.linear

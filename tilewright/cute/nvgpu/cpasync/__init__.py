@@ -13,6 +13,7 @@ from tilewright.atoms.universal import UniversalCopy
 from tilewright.errors import ConstraintError
 from tilewright.ir.types import ScalarType
 from tilewright.lang.tensors.tensor_ssa import ReductionOp
+from tilewright.tiled.atom import CopyAtom
 from tilewright.tiled.dsmem_store import DsmemStoreAtom
 from tilewright.tiled.tma.atom import TmaInfo, make_tiled_tma_atom
 from tilewright.tiled.tma.bulk import BulkCopyAtom
@@ -30,7 +31,9 @@ __all__ = [
     "CopyBulkG2SMulticastOp",
     "CopyBulkG2SOp",
     "CopyBulkS2GOp",
+    "CopyBulkTensorTileG2SMulticastNonExecTrait",
     "CopyBulkTensorTileG2SMulticastOp",
+    "CopyBulkTensorTileG2SNonExecTrait",
     "CopyBulkTensorTileG2SOp",
     "CopyBulkTensorTileS2GOp",
     "CopyDsmemStoreOp",
@@ -83,6 +86,10 @@ class _BulkTensorOp:
     def tma_instruction(self, bits: int, rank: int) -> TmaLoad | TmaStore:
         raise NotImplementedError
 
+    def _to_ir(self, *, loc: Any = None, ip: Any = None) -> Any:
+        """What ``cutlass._mlir.dialects.cute_nvgpu`` takes: the operation itself."""
+        return self
+
 
 @dataclass(frozen=True)
 class CopyBulkTensorTileG2SOp(_BulkTensorOp):
@@ -109,6 +116,18 @@ class CopyBulkTensorTileG2SMulticastOp(CopyBulkTensorTileG2SOp):
     """TMA load into the same place of several blocks of the cluster (``mcast_mask``); each block loads a part."""
 
     multicast: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class CopyBulkTensorTileG2SNonExecTrait:
+    """What ``cute.CopyAtom(op, trait)`` makes an atom of: the one of ``atom_make_non_exec_tiled_tma_load``."""
+
+    value: CopyAtom
+
+
+@dataclass(frozen=True)
+class CopyBulkTensorTileG2SMulticastNonExecTrait(CopyBulkTensorTileG2SNonExecTrait):
+    """The same of a load into several blocks."""
 
 
 @dataclass(frozen=True)
