@@ -136,6 +136,7 @@ class PipelineProducer(_Side):
 
     __slots__ = ()
     ImmutableResourceHandle = ProducerHandle
+    __state = property(lambda self: self._state)  # published kernels read it by its mangled name
 
     def current_handle(self) -> ProducerHandle:
         """The current stage, without waiting."""
@@ -198,6 +199,7 @@ class PipelineConsumer(_Side):
 
     __slots__ = ()
     ImmutableResourceHandle = ConsumerHandle
+    __state = property(lambda self: self._state)  # as above
 
     def current_handle(self) -> ConsumerHandle:
         """The current stage, without waiting."""

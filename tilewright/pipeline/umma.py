@@ -153,7 +153,8 @@ class PipelineTmaUmma(_ReadByMma, PipelineTmaAsync):
         """As :meth:`PipelineTmaAsync.create`. ``consumer_group``: the commits that make a stage empty, those of all
         MMAs of the cluster that read what this block loads: one, or with multicast as many as blocks along M and N
         that share an operand, less one; ``enable_multicast_signaling``: that number follows from the cluster.
-        ``tx_count``: the bytes of a stage of all blocks of one MMA."""
+        Where several warps issue MMAs that read a stage, each of them commits. ``tx_count``: the bytes of a stage of
+        all blocks of one MMA."""
         cluster = _Cluster.of(cta_layout_vmnk)
         release_mask, arrivals = None, 1
         if cta_layout_vmnk is not None and blocks(cta_layout_vmnk) > 1:
@@ -164,6 +165,7 @@ class PipelineTmaUmma(_ReadByMma, PipelineTmaAsync):
             )
         if not enable_multicast_signaling:
             _arrivals(cls, "consumer_group", consumer_group, arrivals)
+            arrivals = consumer_group.size
         made: Any = super().create(
             num_stages=num_stages,
             producer_group=producer_group,
@@ -440,9 +442,13 @@ def _meet(cta_layout_vmnk: Layout | None) -> None:
 
 
 def _arrivals(cls: type, name: str, group: CooperativeGroup, arrivals: int) -> None:
-    if group.agent is not Agent.Thread or group.size != arrivals:
+    """Refuse a group that is not one of warps that issue MMAs: each of them commits, which is one arrival at the
+    mbarriers of ``arrivals`` blocks."""
+    warps = group.size // arrivals
+    if group.agent is not Agent.Thread or warps * arrivals != group.size or not 1 <= warps < WARP_SIZE:
         why = "" if arrivals == 1 else f" of each of the {arrivals} MMAs of the cluster that read what this block loads"
         raise ConstraintError(
             f"{cls.__name__}: {name} is {group}; one warp issues the MMAs, and its commit is one arrival{why}: "
-            f"CooperativeGroup(Agent.Thread{f', {arrivals}' if arrivals > 1 else ''})"
+            f"CooperativeGroup(Agent.Thread{f', {arrivals}' if arrivals > 1 else ''}), or as many times more as there "
+            "are such warps"
         )
