@@ -76,6 +76,10 @@ class TensorMemory:
         self.written[:, first : first + columns] = False
         return True
 
+    def was_freed(self, first: int, columns: int) -> bool:
+        """Whether nothing has been allocated in this stretch since it was freed."""
+        return bool((self.owner[first : first + columns] == FREED).all())
+
     def write(self, lanes: Any, columns: Any, words: Array) -> None:
         """Words arrive at cells."""
         self.words[lanes, columns] = words

@@ -278,6 +278,10 @@ class Lanes(Protocol):
         to fix it."""
         ...
 
+    def alone_on_multiprocessor(self) -> bool:
+        """Whether a multiprocessor holds one block of this launch at a time, by its threads and shared memory."""
+        ...
+
     def registers_at_entry(self) -> int:
         """Registers of each thread when its block begins, as the launch bounds allow."""
         ...

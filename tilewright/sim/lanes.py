@@ -15,6 +15,7 @@ from tilewright.sim.access import access_of
 from tilewright.sim.agents import Effect
 from tilewright.sim.atomics import AtomicUpdate, atomic
 from tilewright.sim.barriers import ENDS, BarrierWait, ConditionWait
+from tilewright.sim.checks.residency import resident_blocks
 from tilewright.sim.events import no_values
 from tilewright.sim.faults import Fault
 from tilewright.sim.held import FragmentRows, hold
@@ -297,6 +298,10 @@ class GroupLanes:
 
     def shared_name(self, offset: int) -> str:
         return self.group.wave.launch.program.shared_names.element(offset)
+
+    def alone_on_multiprocessor(self) -> bool:
+        launch = self.group.wave.launch
+        return resident_blocks(launch.geometry.warps, launch.smem, 1) == 1
 
     def registers_at_entry(self) -> int:
         launch = self.group.wave.launch
