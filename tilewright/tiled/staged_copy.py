@@ -117,6 +117,8 @@ def copy(
         raise ConstraintError(f"cute.copy: {atom.instruction} takes no {name}")
     if pred is not None:
         src, dst = guarded(src), guarded(dst)
+    if atom.instruction.auto and atom.scalar.width != src.element_type.ir_type.width:
+        atom = CopyAtom(atom.op, src.element_type)  # one element, of whatever width: published epilogues share an atom
     check_types(atom.instruction, src, dst, atom.scalar)
     if is_packed(src.element_type):
         atom, src, dst = _as_bytes(atom, src, dst)

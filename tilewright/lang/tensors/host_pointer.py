@@ -11,7 +11,7 @@ from tilewright.ir.core import Value
 from tilewright.ir.runtime import DevicePointer
 from tilewright.ir.types import I64, MemSpace, PtrType, Type
 from tilewright.lang.numbers.dtypes import type_text
-from tilewright.lang.numbers.numeric import Int32, Integer, class_of, unwrap
+from tilewright.lang.numbers.numeric import Int32, Int64, Integer, class_of, unwrap
 from tilewright.lang.numbers.numeric_class import numeric_type
 from tilewright.lang.tensors.address_space import SPACES, AddressSpace, element_bits, element_bytes, storage
 from tilewright.lang.tensors.pointer import Pointer
@@ -139,7 +139,9 @@ def make_ptr(
         if value.type.space is not space:
             raise ConstraintError(f"make_ptr: a pointer to {value.type.space.value} memory, but mem_space={mem_space}")
         return pointer_to(dtype, Builder.current().ptr_cast(value, PtrType(storage(dtype), space, align)))
-    if isinstance(unwrap(value), Integer):
+    if isinstance(value, int) and space is MemSpace.SMEM and Builder.active():  # shared memory: only kernels have it
+        value = Int64(value)
+    if isinstance(value, Int64) or isinstance(unwrap(value), Integer):
         kind = PtrType(storage(dtype), space, align)
         number = value.to(class_of(I64)).ir_value()
         return pointer_to(dtype, Builder.current().emit("ptr.fromint", (number,), (kind,)).result)

@@ -18,7 +18,10 @@ def broadcast_shape(left: Any, right: Any) -> Any:
     a, b = getattr(left, "shape", None), getattr(right, "shape", None)
     if a is None or b is None or a == b:
         return b if a is None else a
-    return joined(a, b, a, b)
+    one, other = a, b
+    if isinstance(a, tuple) != isinstance(b, tuple) and product(a) != product(b):  # a vector is a tensor of one mode
+        one, other = (x if isinstance(x, tuple) else (x,) for x in (a, b))
+    return joined(one, other, a, b)
 
 
 def joined(a: Any, b: Any, whole_a: Any, whole_b: Any) -> Any:
