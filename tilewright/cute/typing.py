@@ -1,9 +1,10 @@
 """``cute.typing``: the types that annotations name."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Optional, Union
 
 from tilewright._mlir.ir import T
 from tilewright._names import attach
+from tilewright.lang.arguments.fake import SymInt, sym_int, sym_int32, sym_int64
 from tilewright.lang.numbers.numeric import (
     BFloat16,
     Boolean,
@@ -68,10 +69,12 @@ __all__ = [
     "Layout",
     "Numeric",
     "NumericMeta",
+    "Optional",  # as programs import it, and Union
     "Pointer",
     "ScaledBasis",
     "Shape",
     "Stride",
+    "SymInt",
     "T",
     "TFloat32",
     "Tensor",
@@ -83,7 +86,11 @@ __all__ = [
     "Uint32",
     "Uint64",
     "Uint8",
+    "Union",
     "XTuple",
+    "sym_int",
+    "sym_int32",
+    "sym_int64",
 ]
 
 attach(__name__)
