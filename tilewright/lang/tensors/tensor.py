@@ -78,11 +78,7 @@ class Tensor(Drawable):
         """Pointer, registers or coordinate of the first element; a plain pointer where the *layout* is swizzled."""
         return self.engine.unswizzled()[0] if self._has_swizzled_layout else self.engine
 
-    @property
-    def value(self) -> Tensor:
-        """What functions of ``cutlass._mlir`` take: the tensor itself."""
-        return self
-
+    value = property(lambda self: self)  # what functions of cutlass._mlir take
     @property
     def layout(self) -> Any:
         if not self._has_swizzled_layout:
