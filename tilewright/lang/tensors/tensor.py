@@ -79,6 +79,7 @@ class Tensor(Drawable):
         return self.engine.unswizzled()[0] if self._has_swizzled_layout else self.engine
 
     value = property(lambda self: self)  # what functions of cutlass._mlir take
+
     @property
     def layout(self) -> Any:
         if not self._has_swizzled_layout:
