@@ -96,12 +96,14 @@ def is_made_of_values(value: Any) -> bool:
     return has_protocol(value) and not _changes_itself(type(value))
 
 
-@functools.cache
-def _changes_itself(cls: type) -> bool:
+def _assigns_later(cls: type) -> bool:
     makers = ("__init__", "__post_init__", "__new__", "__new_from_mlir_values__")
     held = [x for base in cls.__mro__ if base is not object for n, x in vars(base).items() if n not in makers]
     functions = [f for x in held for f in _functions_of(x)]
     return any(_stores(f.__code__) for f in functions if hasattr(f, "__code__"))
+
+
+_changes_itself: Callable[[type], bool] = functools.cache(_assigns_later)
 
 
 def _functions_of(held: Any) -> list[Any]:
