@@ -21,7 +21,7 @@ from tilewright.cute.nvgpu.common import CopyUniversalOp, OperandMajorMode
 from tilewright.cute.nvgpu.tcgen05 import CtaGroup, OperandSource, Repetition
 from tilewright.errors import ConstraintError
 from tilewright.lang.tensors.algebra import make_rmem_tensor
-from tilewright.lang.tensors.layout_functions import filter_zeros, group_modes
+from tilewright.lang.tensors.layout_functions import filter_zeros, flat_divide, group_modes
 from tilewright.lang.tensors.tensor import Tensor, make_tensor
 from tilewright.layout import Layout, ceil_div, make_layout, size
 from tilewright.tiled.atom import make_copy_atom
@@ -36,6 +36,7 @@ __all__ = [
     "TransformMode",
     "compute_smem_layout",
     "cvt_tensor_a",
+    "epilog_gmem_copy_and_partition",
     "epilog_smem_copy_and_partition",
     "epilog_tmem_copy_and_partition",
     "get_copy_atom_a_transform",
@@ -243,6 +244,26 @@ def transform_partition(
         A_transform: the converted A: a tensor of tensor memory with the layout of ``make_fragment_A``, or shared
             memory.
         transform_local_tidx: the thread's number among the 128 that convert.
+
+    >>> import tilewright as cutlass
+    >>> from tilewright import Float16, Int8, Int32, utils
+    >>> SMEM = OperandSource.SMEM
+    >>> @cute.jit
+    ... def owner(t):  # of an element of a stage, 64 x 64 and contiguous along M, of Int8 and then of Float16
+    ...     smem, layout = utils.SmemAllocator(), cute.make_layout(((64, 16), 1, 4, 1))
+    ...     narrow, wide = smem.allocate_tensor(Int8, layout), smem.allocate_tensor(Float16, layout)
+    ...     load = make_copy_atom(CopyUniversalOp(), Int8)
+    ...     store = get_copy_atom_a_transform(Float16, False, SMEM, ((64, 16), 1, 4), Int8)
+    ...     _, _, of_a, to = transform_partition(SMEM, TransformMode.ConvertOnly, load, store, narrow, wide, t)
+    ...     print(cute.size(of_a), cute.size(to))
+    ...     for i in cutlass.range_constexpr(cute.size(to)):
+    ...         to[i] = Float16(t)
+    ...     cute.arch.sync_threads()
+    ...     return Int32(wide[t])  # t: 64 numbers along M, then the next along K
+    >>> found = per_thread(owner, 128)  # a thread has 8 numbers along M, and the same of each 16th number along K
+    32 32
+    >>> found[0:64:8], found[64:128:8]
+    ([0, 1, 2, 3, 4, 5, 6, 7], [8, 9, 10, 11, 12, 13, 14, 15])
     """
     mma = make_layout(A_transform.linear[0])
     if transform_a_source is OperandSource.TMEM:
@@ -278,7 +299,28 @@ def scale_tma_partition(
 ) -> tuple[Tensor, Tensor]:
     """What TMA copies of the scales: ``((atom, rest), STAGE)`` in shared memory and ``((atom, rest), ...)`` of global
     memory, the modes of tiles. ``tCsS`` and ``tCgS`` are partitions of A's MMA (MMA, MMA_M, MMA_K, ...), the
-    blocks of ``scale_cta_layout`` share them."""
+    blocks of ``scale_cta_layout`` share them.
+
+    >>> from tilewright import Float16, utils
+    >>> from tilewright.cute.nvgpu import cpasync
+    >>> from tilewright.cute.runtime import from_dlpack
+    >>> @cute.kernel
+    ... def show(load: cute.CopyAtom, scales: cute.Tensor, layout: cute.Layout):
+    ...     smem = utils.SmemAllocator().allocate_tensor(Float16, layout, 128)  # three stages
+    ...     parts = cute.local_tile(scales, (128, 64), (0, None, 0))  # the tiles along K
+    ...     as_mma = [cute.make_tensor(x.iterator, cute.prepend_ones(x.layout)) for x in (smem, parts)]
+    ...     to, source = scale_tma_partition(*as_mma, load, (0, 0, 0, 0), cute.make_layout(1))
+    ...     print(to.shape, source.shape)  # what one copy brings, and the stages; the same, and the tiles
+    >>> @cute.jit
+    ... def run(scales: cute.Tensor):  # of A (128, 256), a scale for each 32 columns
+    ...     spread = get_gmem_layout_scale((128, 256, 1), 1, 32, OperandMajorMode.MN)
+    ...     tile, one, staged = get_smem_layout_scale((128, 64, 64), False, 1, 32, OperandMajorMode.MN, Float16, 3)
+    ...     scales = cute.make_tensor(scales.iterator, spread)
+    ...     load, tensor = cpasync.make_tiled_tma_atom(get_tma_atom_kind(False, False, is_b=False), scales, one, tile)
+    ...     show(load, tensor, staged).launch(grid=(1, 1, 1), block=(32, 1, 1))
+    >>> run(from_dlpack(np.zeros(8 * 128, np.float16), assumed_align=16))
+    ((256, 1), 3) ((256, 1), 4)
+    """
     to, source = cpasync.tma_partition(
         tma_atom_s,
         block_in_cluster_coord_vmnk[2],
@@ -295,7 +337,23 @@ def scale_partition(
     """The scales of a thread's part of A: ``(smem_thr_copy_S, tSsS_trans, tSrS_copy, tSrS)``. ``tCsS`` is the partition
     of their shared memory, (MMA, MMA_M, MMA_K, STAGE). Of a stage, copy ``filter_zeros(tSsS_trans[..., stage])`` to
     ``tSrS_copy`` by ``smem_thr_copy_S``; ``tSrS`` shows the same registers with a scale for each element of
-    A, (CPY, CPY_MMA, MMA_M, MMA_K). ``mma_dtype`` is the type of the registers, that of the scales."""
+    A, (CPY, CPY_MMA, MMA_M, MMA_K). ``mma_dtype`` is the type of the registers, that of the scales.
+
+    >>> from tilewright import Float16, utils
+    >>> @cute.jit
+    ... def scales(t):  # each thread has a row of a tile of 128 x 64, a scale for each 32 columns
+    ...     _, _, staged = get_smem_layout_scale((128, 64, 64), False, 1, 32, OperandMajorMode.MN, Float16, 1)
+    ...     (m, k), (dm, dk) = staged.shape[:2], staged.stride[:2]
+    ...     as_mma = cute.make_layout(((m, (32, 1)), 1, (1, 2), 1), stride=((dm, (0, 0)), 0, (0, dk[1]), 0))
+    ...     s = cute.make_tensor(utils.SmemAllocator().allocate_array(Float16, 256), as_mma)
+    ...     load = make_copy_atom(CopyUniversalOp(), Float16)
+    ...     rows = cute.make_tiled_copy(load, cute.make_layout((128, 32)), (128 * 32,))
+    ...     _, _, groups, each = scale_partition(rows, s, t, Float16)
+    ...     print(cute.size(groups), cute.size(each))
+    ...     return t
+    >>> _ = per_thread(scales, 128)  # the thread's scales, and the numbers of A that have them
+    2 64
+    """
     atom = make_copy_atom(CopyUniversalOp(), tCsS.element_type)
     thread = make_tiled_copy_S(atom, src_copy_a).get_slice(transform_local_tidx)
     # The elements are those of A, in A's modes: an instruction for A may have several.
@@ -369,6 +427,38 @@ def epilog_smem_copy_and_partition(
     """``utils.gemm.sm100.epilogue_smem_copy_and_partition``."""
     kernel = SimpleNamespace(c_layout=c_layout, c_dtype=c_dtype, acc_dtype=acc_dtype)
     return sm100.epilogue_smem_copy_and_partition(kernel, tiled_copy_t2r, tTR_rC, tidx, sC)
+
+
+def epilog_gmem_copy_and_partition(
+    c_dtype: Any,
+    tidx: Any,
+    tma_atom_c: Any,
+    tiled_copy_t2r: TiledCopy | None,
+    tCgC: Tensor | None,
+    tCgC_simt: Tensor | None,
+    epi_tile: Any,
+    sC: Tensor | None,
+) -> tuple[Any, Tensor | None, Tensor | None, Any, Tensor | None]:
+    """The parts of C by which an epilogue stores it: ``(tma_atom_c, bSG_sC, bSG_gC, simt_atom, tTR_gC)``.
+
+    The first three are of TMA, from ``tma_atom_c`` and ``tCgC``, the block's part of TMA's tensor (MMA, MMA_M, MMA_N,
+    RestM, RestN, RestL): its buffers ``sC`` as ((ATOM, REST), STAGE) and its places as ((ATOM, REST), EPI_M, EPI_N,
+    RestM, RestN, RestL). The last two are of the threads' own stores, from ``tiled_copy_t2r`` and ``tCgC_simt``, the
+    same part of C in global memory: a copy of ``c_dtype``, and the elements that thread ``tidx`` holds after
+    ``tiled_copy_t2r``, (T2R, T2R_M, T2R_N, EPI_M, EPI_N, RestM, RestN, RestL). Where ``tma_atom_c`` or
+    ``tiled_copy_t2r`` is None, so are its results.
+    """
+    bSG_sC = bSG_gC = simt_atom = tTR_gC = None
+    if tma_atom_c is not None:
+        parts = flat_divide(sm100.transform_partitioned_tensor_layout(tCgC), epi_tile)
+        bSG_sC, bSG_gC = cpasync.tma_partition(
+            tma_atom_c, 0, make_layout(1), group_modes(sC, 0, 2), group_modes(parts, 0, 2)
+        )
+    if tiled_copy_t2r is not None:
+        simt_atom = make_copy_atom(CopyUniversalOp(), c_dtype)
+        parts = flat_divide(sm100.transform_partitioned_tensor_layout(tCgC_simt), epi_tile)
+        tTR_gC = tiled_copy_t2r.get_slice(tidx).partition_D(parts)
+    return tma_atom_c, bSG_sC, bSG_gC, simt_atom, tTR_gC
 
 
 attach(__name__)

@@ -22,8 +22,10 @@ GROUP = 32  # columns that share a scale
 class MixedInputGemm:
     """D (M, N, 1) = (W (M, K, 1) * scale) * B (N, K, 1), a block for each 128 rows and 64 columns."""
 
-    def __init__(self, narrow, rows=TILE[0]):
-        self.narrow, self.tile = narrow, (rows, *TILE[1:])
+    def __init__(self, narrow, rows=TILE[0], tma_store=False):
+        self.narrow, self.tile, self.tma_store = narrow, (rows, *TILE[1:]), tma_store
+        self.parts = 2 if tma_store else 1  # of a tile of D, along N
+        self.epi_tile = (rows, TILE[1] // self.parts)
 
     @cute.jit
     def __call__(
@@ -83,12 +85,33 @@ class MixedInputGemm:
                 self.scale_tile,
             )
             self.nbytes += cute.size_in_bytes(scale.element_type, cute.filter_zeros(one))
+        tma_d, td, d_smem = None, None, None
+        if cutlass.const_expr(self.tma_store):
+            d_smem = sm100_utils.make_smem_layout_epi(d.element_type, self.c_layout, self.epi_tile, self.parts)
+            tma_d, td = cpasync.make_tiled_tma_atom(
+                cpasync.CopyBulkTensorTileS2GOp(), d, cute.slice_(d_smem, (None, None, 0)), self.epi_tile
+            )
         copy_in = cute.make_copy_atom(CopyUniversalOp(), w.element_type)
         copy_out = mixed.get_copy_atom_a_transform(
             self.dtype, False, self.source, tiled_mma.partition_shape_A((self.tile[0], self.tile[2])), w.element_type
         )
         self.kernel(
-            tiled_mma, tma_a, ta, tma_b, tb, tma_s, ts, d, a_smem, to_smem, b_smem, s_smem, copy_in, copy_out
+            tiled_mma,
+            tma_a,
+            ta,
+            tma_b,
+            tb,
+            tma_s,
+            ts,
+            tma_d,
+            d if td is None else td,
+            a_smem,
+            to_smem,
+            b_smem,
+            s_smem,
+            d_smem,
+            copy_in,
+            copy_out,
         ).launch(
             grid=(w.shape[0] // self.tile[0], d.shape[1] // self.tile[1], 1),
             block=(CONVERTERS + 64, 1, 1),
@@ -105,11 +128,13 @@ class MixedInputGemm:
         tb: cute.Tensor,
         tma_s: cute.CopyAtom | None,
         ts: cute.Tensor | None,
+        tma_d: cute.CopyAtom | None,
         d: cute.Tensor,
         a_smem: cute.ComposedLayout,
         to_smem: cute.ComposedLayout,
         b_smem: cute.ComposedLayout,
         s_smem: cute.Layout | None,
+        d_smem: cute.ComposedLayout | None,
         copy_in: cute.CopyAtom,
         copy_out: cute.CopyAtom,
     ):
@@ -159,6 +184,9 @@ class MixedInputGemm:
             s_to = None
         else:
             s_to = smem.allocate_tensor(self.dtype, to_smem.outer, 1024, to_smem.inner)
+        s_d = None
+        if cutlass.const_expr(tma_d is not None):
+            s_d = smem.allocate_tensor(cutlass.Float32, d_smem.outer, 1024, d_smem.inner)
         s_s = None
         if scaled:
             s_s = thr_mma.partition_A(smem.allocate_tensor(cutlass.Float16, s_smem, 128))
@@ -247,23 +275,41 @@ class MixedInputGemm:
                 tidx,
                 cute.make_tensor(base, acc_like.layout),
                 gd,
-                self.tile[:2],
+                self.epi_tile,
                 False,
             )
-            of_d = t2r.get_slice(tidx).partition_D(
-                cute.flat_divide(utils.gemm.sm100.transform_partitioned_tensor_layout(gd), self.tile[:2])
-            )
+            if cutlass.const_expr(tma_d is None):
+                by_threads = (None, t2r, None, gd, self.epi_tile, None)
+                _, _, _, store, of_d = mixed.epilog_gmem_copy_and_partition(cutlass.Float32, tidx, *by_threads)
+            else:
+                by_tma = (tma_d, None, gd, None, self.epi_tile, s_d)
+                _, from_s, to_d, _, _ = mixed.epilog_gmem_copy_and_partition(cutlass.Float32, tidx, *by_tma)
+                r2s, to_store, of_s = mixed.epilog_smem_copy_and_partition(
+                    self.c_layout, cutlass.Float32, cutlass.Float32, t2r, sums, tidx, s_d
+                )
             handle = acc_consumer.wait_and_advance()
-            cute.copy(t2r, accs[None, None, None, 0, 0, 0], sums)
-            cute.arch.fence_view_async_tmem_load()
+            for part in cutlass.range_constexpr(self.parts):
+                cute.copy(t2r, accs[None, None, None, 0, part, 0], sums)
+                cute.arch.fence_view_async_tmem_load()
+                if cutlass.const_expr(tma_d is None):
+                    cute.copy(store, sums, of_d[None, None, None, 0, part, m, n, 0])
+                else:
+                    cute.copy(r2s, to_store, of_s[None, None, None, part])
+                    cute.arch.fence_proxy("async.shared", space="cta")
+                    pipeline.NamedBarrier(1, CONVERTERS).arrive_and_wait()
+                    if warp == 0:
+                        cute.copy(tma_d, from_s[None, part], to_d[None, 0, part, m, n, 0])
             handle.release()
-            cute.autovec_copy(sums, of_d[None, None, None, 0, 0, m, n, 0])
+            if cutlass.const_expr(tma_d is not None):
+                if warp == 0:
+                    cute.arch.cp_async_bulk_commit_group()
+                    cute.arch.cp_async_bulk_wait_group(0, read=True)
             tmem.relinquish_alloc_permit()
             pipeline.NamedBarrier(1, CONVERTERS).arrive_and_wait()
             tmem.free(base)
 
 
-def run(m, n, k, narrow, scaled=False, along_m=False, rows=TILE[0]):
+def run(m, n, k, narrow, scaled=False, along_m=False, rows=TILE[0], tma_store=False):
     values = torch.randint(-8, 8, (m, k, 1), dtype=torch.int8)
     w = values.permute(2, 1, 0).contiguous().permute(2, 1, 0) if along_m else values
     if narrow is cutlass.Int4:
@@ -278,7 +324,7 @@ def run(m, n, k, narrow, scaled=False, along_m=False, rows=TILE[0]):
         scale = from_dlpack(factors, assumed_align=16)
     stream = cuda.CUstream(torch.cuda.current_stream().cuda_stream)
     w, b, to = (from_dlpack(x, assumed_align=16) for x in (w, b, d))
-    MixedInputGemm(narrow, rows)(w, scale, b, to, stream)
+    MixedInputGemm(narrow, rows, tma_store)(w, scale, b, to, stream)
     torch.cuda.synchronize()
     assert torch.equal(d[:, :, 0], want), (m, n, k, scaled, along_m)
 
@@ -286,7 +332,7 @@ def run(m, n, k, narrow, scaled=False, along_m=False, rows=TILE[0]):
 if __name__ == "__main__":
     torch.manual_seed(0)
     run(256, 64, 256, cutlass.Int8)
-    run(128, 128, 128, cutlass.Int4, scaled=True)
+    run(128, 128, 128, cutlass.Int4, scaled=True, tma_store=True)
     run(128, 64, 128, cutlass.Int8, along_m=True)
     run(64, 64, 64, cutlass.Int8, rows=64)
     print("PASS")
