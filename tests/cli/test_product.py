@@ -38,13 +38,20 @@ def drawn(kind: str) -> tuple[list[np.ndarray], dict[str, np.ndarray], list[str]
         return [a, b], {"bias": bias}, [], a.astype(np.float64) @ b + bias
     a, b, ends = integers(9, 32, dtype=np.int8), integers(2, 32, 24, dtype=np.int8), np.array([4, 9], np.int32)
     scale = np.full(9, 0.5, np.float32), np.full((2, 24), 2, np.float32)
+    if kind == "counted":
+        a = integers(2, 9, 32, dtype=np.int8)
+        exact = a.astype(np.float64) @ b
+        exact[0, 4:] = 0
+        more = {"counts": np.array([4, 9], np.int32), "scale-a": np.full((2, 9), 0.5, np.float32), "scale-b": scale[1]}
+        return [a, b], more, [], exact
     exact = np.concatenate([a[:4].astype(np.float64) @ b[0], a[4:].astype(np.float64) @ b[1]])
     return [a, b], {"offsets": ends, "scale-a": scale[0], "scale-b": scale[1]}, [], exact
 
 
-@pytest.mark.parametrize("kind", ["mixed", "scaled", "sparse", "grouped"])
+@pytest.mark.parametrize("kind", ["mixed", "scaled", "sparse", "grouped", "counted"])
 def test_products_of_files(kind: str, command: Any, save: Any, tmp_path: Path) -> None:
     operands, arrays, more, exact = drawn(kind)
+    kind = "grouped" if kind == "counted" else kind
     paths = [save(f"{i}.npy", x) for i, x in enumerate(operands)]
     given = [word for name, x in arrays.items() for word in (f"--{name}", save(f"{name}.npy", x))]
     out = tmp_path / "d.npy"
@@ -68,6 +75,7 @@ def test_results_of_16_bits(command: Any, save: Any, tmp_path: Path) -> None:
         (["mixed"], "a product of kind mixed needs --scales"),
         (["sparse", "--scale-a", "a.npy"], "a product of kind sparse has no --scale-a"),
         (["grouped", "--offsets", "o.npy", "--scale-a", "a.npy"], "groups have --scale-a and --scale-b, or none"),
+        (["grouped"], "groups have --offsets, where they end, or --counts of their rows"),
         (["sparse", "--out-dtype", "float17"], "there is no dtype 'float17'"),
         (["sparse", "--bits", "8"], "a product of kind sparse has no --bits"),
     ],

@@ -106,6 +106,7 @@ def product(
     zeros: Annotated[Path | None, typer.Option(metavar="Z.npy", help="mixed: zero points of the weight")] = None,
     bits: Annotated[int | None, typer.Option(help="mixed: of the weight's integers, 4 or 8")] = None,
     offsets: Annotated[Path | None, typer.Option(metavar="O.npy", help="grouped: int32, where groups end")] = None,
+    counts: Annotated[Path | None, typer.Option(metavar="C.npy", help="grouped: int32, rows of each group")] = None,
     bias: Annotated[Path | None, typer.Option(metavar="V.npy", help="n numbers, added to every row")] = None,
     activation: Annotated[str | None, typer.Option(help="relu, gelu, silu, ..., applied last")] = None,
     out_dtype: Annotated[str | None, typer.Option(help="of the result: float16, bfloat16, float32")] = None,
@@ -132,6 +133,7 @@ def product(
         zeros=zeros,
         bits=bits,
         offsets=offsets,
+        counts=counts,
         bias=bias,
         activation=activation,
     )

@@ -19,7 +19,7 @@ TAKEN = {
     "scaled": ({"scale_a", "scale_b"}, {"bias", "activation"}),
     "mixed": ({"scales"}, {"zeros", "bits", "scale_a", "bias", "activation"}),
     "sparse": (set[str](), {"bias", "activation"}),
-    "grouped": ({"offsets"}, {"scale_a", "scale_b"}),
+    "grouped": (set[str](), {"offsets", "counts", "scale_a", "scale_b"}),
 }
 """By product: the options that it needs, and the others that it takes."""
 
@@ -77,6 +77,8 @@ def grouped(a: Any, b: Any, arrays: dict[str, Any], values: dict[str, Any]) -> A
 
     if ("scale_a" in arrays) != ("scale_b" in arrays):
         raise ArgumentError("groups have --scale-a and --scale-b, or none of them")
+    if ("offsets" in arrays) == ("counts" in arrays):
+        raise ArgumentError("groups have --offsets, where they end, or --counts of their rows")
     if "scale_a" not in arrays:
         return grouped_matmul(a, b, **arrays, **values)
     return scaled_grouped_matmul(a, b, **arrays, **values)

@@ -78,6 +78,9 @@ class OffsetGroups:
     sharing: Constexpr[bool] = False
     """Whether blocks share the k tiles of all tiles (``schedule.group_shares``): then the table also says where the
     iterations of each group begin."""
+    every: Any = None
+    """An Int32: group i begins at i * every, and ``offsets[i]`` is how many elements it has, at most as many; what lies
+    between groups is in none of the table's rows."""
 
     @cute.jit
     def fill(self, table: cute.Tensor, problem: Any, config: AnyConfig) -> None:
@@ -87,9 +90,12 @@ class OffsetGroups:
         before, wrong, odd = Int32(0), Int32(0), Int32(0)
         iterations: Any = Int32(0) if self.sharing else None
         for i in range(lane, groups, LANES, unroll=1):
-            begin, end = self.begin(i), self.offsets[i]
-            wrong = wrong | ((end < begin) | (end > self.extents[self.mode])).to(Int32)
+            begin, end = self.begin(i), self.end(i)
+            most = self.extents[self.mode] if self.every is None else begin + self.every
+            wrong = wrong | ((end < begin) | (end > most)).to(Int32)
             odd = odd | end % self.step
+            if const_expr(self.every is not None):
+                odd = odd | begin % self.step
             if i < problem:
                 before = before + self.tiles(end - begin, config)
                 if const_expr(self.sharing):
@@ -100,7 +106,7 @@ class OffsetGroups:
             iterations = cute.arch.warp_reduction_sum(iterations)
         begin, end = self.begin(problem), Int32(self.extents[self.mode])
         if problem < groups:
-            end = self.offsets[problem]
+            end = self.end(problem)
         if wrong != 0:
             before, begin = self.tiles(Int32(0), config) * problem, Int32(0)
             if const_expr(self.sharing):
@@ -129,9 +135,15 @@ class OffsetGroups:
     def begin(self, problem: Any) -> Any:
         """Where a group begins."""
         begin = Int32(0)
-        if problem > 0:
+        if const_expr(self.every is not None):
+            begin = problem * self.every
+        elif problem > 0:
             begin = self.offsets[problem - 1]
         return begin
+
+    def end(self, problem: Any) -> Any:
+        """Where a group ends."""
+        return self.offsets[problem] if self.every is None else problem * self.every + self.offsets[problem]
 
     def tiles(self, extent: Any, config: AnyConfig) -> Any:
         """Output tiles of a group with this extent of the mode."""

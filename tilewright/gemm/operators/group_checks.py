@@ -52,18 +52,27 @@ def check_rows_form(functions: tuple[Any, ...], rows: Any, a: Any, b: Any) -> No
         )
 
 
-def check_offsets(array: Any, problem: Problem, offsets: Any, extent: int) -> None:
-    """ArgumentError for offsets that the kernels cannot read, or, on the CPU, that are not valid ends of groups."""
+def check_offsets(array: Any, problem: Problem, offsets: Any, extent: int, every: int = 0) -> None:
+    """ArgumentError for offsets that the kernels cannot read, or, on the CPU, that are not valid ends of groups; where
+    ``every`` is not 0, they are counts of at most that."""
+    name = "counts" if every else "offsets"
     if array.dtype is not Int32:
-        raise ArgumentError(f"offsets must be int32, got {array.dtype}")
+        raise ArgumentError(f"{name} must be int32, got {array.dtype}")
     if array.device != problem.A.device:
         raise ArgumentError(
-            f"offsets are on {array.device}, the matrices on {problem.A.device}: put them there, where they are read"
+            f"{name} are on {array.device}, the matrices on {problem.A.device}: put them there, where they are read"
         )
-    check_vector("offsets", array, problem)
+    check_vector(name, array, problem)
     if array.device != "cpu":
         return
-    check_elements(partial(check_ends, extent), offsets)
+    check_elements(partial(check_counts, every) if every else partial(check_ends, extent), offsets)
+
+
+def check_counts(every: int, counts: Any) -> None:
+    """ArgumentError for counts on the CPU that are negative or larger than the place of a group."""
+    numbers = np.asarray(counts.numpy() if hasattr(counts, "numpy") else counts, np.int64)
+    for i in np.flatnonzero((numbers < 0) | (numbers > every))[:1].tolist():
+        raise ArgumentError(f"group {i} has a count of {numbers[i]}, and its place {every} rows")
 
 
 def check_ends(extent: int, offsets: Any) -> None:

@@ -29,6 +29,7 @@ from tilewright.gemm.host.scales import check_result
 from tilewright.gemm.kernel.group_offsets import MODES, GatheredRows, OffsetGroups
 from tilewright.gemm.kernel.group_table import COLUMNS, GroupRows
 from tilewright.gemm.operators.arrays import check_given_result, framework, new_result, unwritten_result
+from tilewright.gemm.operators.counted_groups import clear_counted, tall_groups
 from tilewright.gemm.operators.cut_choice import CutChoice, most_tiles, problem_extents, with_extent
 from tilewright.gemm.operators.epilogues import (
     arrays_of,
@@ -52,7 +53,7 @@ from tilewright.gemm.operators.group_checks import (
 from tilewright.gemm.operators.group_launch import MOST_ITERATIONS, TableLaunch, entry_of, leading_stride
 from tilewright.gemm.operators.grouped import with_contiguous
 from tilewright.gemm.operators.matmul import matmul
-from tilewright.gemm.operators.open_extents import Modes, Place, ranks
+from tilewright.gemm.operators.open_extents import Modes, Place, closed, ranks
 from tilewright.gemm.operators.repeated_call import is_torch, repeated_call
 from tilewright.gemm.operators.rows import planned_rows
 from tilewright.gemm.operators.torch_state import any_recorded, materialised
@@ -70,6 +71,7 @@ def grouped_matmul(
     b: Any,
     offsets: Any = None,
     *,
+    counts: Any = None,
     rows: Any = None,
     out: Any = None,
     out_dtype: Any = None,
@@ -87,6 +89,7 @@ def grouped_matmul(
     | (G, M, K) | (K, N) | (M, N) | columns of b, after a[i] |
     | (M, K) | (K, N) | (G, M, N) | columns of a times rows of b: the gradient of a weight |
     | (G, M, K) | (G, K, N) | (G, M, N) | a[i] times b[i], without offsets |
+    | (G, M, K) | (G, K, N) | (G, M, N) | the first ``counts[i]`` rows of a[i], times b[i] |
 
     Args:
         a, b: of one dtype: PyTorch tensors, or NumPy, CuPy or JAX arrays. Groups may begin anywhere. Faster kernels
@@ -94,6 +97,10 @@ def grouped_matmul(
             contiguous mode of a matrix, offsets at such multiples; the device decides between them and a slower one.
         offsets: G numbers of int32 on the device of ``a``, where the groups end. They do not fall. What is beyond the
             last one belongs to no group: rows or columns of the result are zero there.
+        counts: in place of offsets, G numbers of int32 on the device of ``a``, from 0 to M: the rows that each group
+            has of its place for M (the masked form of other libraries). The rows behind them are neither read nor
+            written: a result that is made has zeros there, ``out`` keeps what it has. Not of JAX, nor beside ``rows``
+            and ``epilogue``.
         rows: of groups of rows, M numbers of int32: row m of the product is ``a[rows[m]]``, read as the product needs
             it and not copied before. On a GPU rows that ``a`` does not have count as zeros.
         out: where the result goes; made if it is None.
@@ -120,6 +127,28 @@ def grouped_matmul(
     >>> grouped_matmul(rows, weights, np.array([2, 2, 5], np.int32))[:, 0].tolist()
     [16.0, 16.0, 48.0, 48.0, 48.0, 0.0]
     """
+    if counts is not None:
+        groups = tall_groups(a, b, counts, out, offsets, {"rows": rows, "epilogue": epilogue})
+        options = out_dtype, kernel, None, decomposition
+        result = cut_product(groups.a, b, counts, None, groups.out, *options, every=groups.every)
+        return result.reshape(groups.shape) if out is None else out
+    return cut_product(a, b, offsets, rows, out, out_dtype, kernel, epilogue, decomposition)
+
+
+def cut_product(
+    a: Any,
+    b: Any,
+    offsets: Any,
+    rows: Any,
+    out: Any,
+    out_dtype: Any,
+    kernel: str | KernelEntry | None,
+    epilogue: EpilogueFunction | Sequence[EpilogueFunction] | None = None,
+    decomposition: str = "auto",
+    every: int = 0,
+) -> Any:
+    """:func:`grouped_matmul` of groups that offsets cut; where ``every`` is not 0, group i begins at i * every, and has
+    as many elements as ``offsets[i]`` says."""
     check_decomposition(decomposition)
     tensors: tuple[Any, ...] = a, b, offsets, rows, out
     functions, instead = (), None
@@ -130,17 +159,19 @@ def grouped_matmul(
         tensors += tuple(arrays_of(functions))
 
     def run() -> Any:
-        return multiplied(a, b, offsets, rows, out, out_dtype, kernel, functions, decomposition)
+        return multiplied(a, b, offsets, rows, out, out_dtype, kernel, functions, decomposition, every)
 
     if (kernel is None or isinstance(kernel, str)) and is_torch(a):
         if any_recorded(sys.modules["torch"], *tensors):
             check_frameworks(a, b, offsets, rows, out, functions)
             if decomposition == "stream_k":
                 raise ArgumentError("decomposition cannot be given where PyTorch records the call: leave it out")
-            result = recorded_form("torch_offsets").recorded(a, b, offsets, rows, out, out_dtype, kernel, functions)
+            more = kernel, functions, every
+            result = recorded_form("torch_offsets").recorded(a, b, offsets, rows, out, out_dtype, *more)
         else:
-            options = out_dtype, kernel, decomposition, key_of(functions, dtype_key) if functions else ()
-            result = repeated_call("grouped_matmul", tensors, out, options, run, open_modes)
+            options = out_dtype, kernel, decomposition, key_of(functions, dtype_key) if functions else (), every
+            modes = closed if every else open_modes
+            result = repeated_call("grouped_matmul", tensors, out, options, run, modes)
     else:
         result = run()
     return result if instead is None else instead
@@ -157,7 +188,16 @@ def open_modes(tensors: Sequence[Any]) -> Sequence[Modes]:
 
 
 def multiplied(
-    a: Any, b: Any, offsets: Any, rows: Any, out: Any, out_dtype: Any, kernel: Any, functions: tuple[Any, ...], how: str
+    a: Any,
+    b: Any,
+    offsets: Any,
+    rows: Any,
+    out: Any,
+    out_dtype: Any,
+    kernel: Any,
+    functions: tuple[Any, ...],
+    how: str,
+    every: int,
 ) -> Any:
     """:func:`grouped_matmul` at length: everything is checked and planned."""
     check_frameworks(a, b, offsets, rows, out, functions)
@@ -176,7 +216,7 @@ def multiplied(
         options = products.GroupOptions(out_dtype, kernel, how == "stream_k")
         return products.GROUPS(options, a=a, b=b, offsets=offsets, rows=rows)
     entries, sharing = partial(candidates, kernel=kernel), how == "stream_k"
-    more_of = {"functions": functions, "rows": rows, "sharing": sharing}
+    more_of = {"functions": functions, "rows": rows, "sharing": sharing, "every": every}
     return product_of(CutProduct, a, b, offsets, out, out_dtype, entries, **more_of)
 
 
@@ -212,6 +252,8 @@ class CutProduct:
     """Which rows of A the product has."""
     sharing: bool = field(default=False, kw_only=True)
     """Whether blocks share the k tiles of all tiles."""
+    every: int = field(default=0, kw_only=True)
+    """Where this is not 0, group i begins at i * every, and ``offsets`` are counts."""
 
     @classmethod
     def of(cls, a: Any, b: Any, offsets: Any, out: Any, out_dtype: Any, kernels: Any, **more: Any) -> CutProduct:
@@ -227,12 +269,15 @@ class CutProduct:
         if out is None and not stores_result(Chain(more.get("functions", ()))):
             D: Matrix = unwritten_result(a, shape, kind)
         else:
-            D = Matrix.of("out", new_result(a, shape, kind) if out is None else out)
+            made = new_result(a, shape, kind) if out is None else out
+            if out is None and more.get("every") and mode != 2:  # behind the counts nothing is written
+                made[...] = 0
+            D = Matrix.of("out", made)
         check_given_result(D, shape, None if out_dtype is None else kind)
         m, n, batch = (*shape, 1) if len(shape) == 2 else (*shape[1:], shape[0])
         check_output(A, B, None, D, (m, n, batch))
         problem = Problem(A, B, D, D, False)
-        check_offsets(array_of(offsets), problem, offsets, problem_extents(problem)[mode])
+        check_offsets(array_of(offsets), problem, offsets, problem_extents(problem)[mode], more.get("every", 0))
         made = cls(problem, offsets, mode, int(offsets.shape[0]), entries, **more)
         made.check()
         return made
@@ -267,6 +312,9 @@ class CutProduct:
         _, _, k = problem_extents(self.problem)
         result = self.problem.D.source
         if 0 in result.shape:
+            return
+        if k == 0 and self.every and self.groups:
+            clear_counted(result, self.offsets, self.every)
             return
         if k == 0 or self.groups == 0:
             result[...] = 0
@@ -366,7 +414,8 @@ class OffsetLaunch(TableLaunch):
         super().__init__([problem], config, product.function(config), gpu)
         self.problem = self.problems[0]
         self.mode = (1, 0, 2)[product.mode] if config.transposed else product.mode
-        self.rows = product.groups + (self.mode != 2)  # what belongs to no group is one more
+        # What belongs to no group is one more; behind counts nothing is written.
+        self.rows = product.groups + (self.mode != 2 and not product.every)
         self.sharing = product.sharing
         self.groups = self.offset_groups(product, step)
 
@@ -394,6 +443,7 @@ class OffsetLaunch(TableLaunch):
             step,
             self.gathered_rows(product),
             self.sharing,
+            Int32(product.every) if product.every else None,
         )
 
     def gathered_rows(self, product: Any) -> GatheredRows | None:

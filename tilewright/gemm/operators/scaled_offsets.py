@@ -20,10 +20,11 @@ from tilewright.gemm.host.problem import Problem, check_vector
 from tilewright.gemm.kernel.group_table import GroupBlockScales, GroupScales
 from tilewright.gemm.operators.arrays import framework, namespace, new_result, one_framework
 from tilewright.gemm.operators.block_scaled_offsets import block_scaled_groups, has_factors
+from tilewright.gemm.operators.counted_groups import tall_groups, tall_scale
 from tilewright.gemm.operators.cut_choice import problem_extents
 from tilewright.gemm.operators.forms import recorded_form
 from tilewright.gemm.operators.offsets import CutProduct, product_of
-from tilewright.gemm.operators.open_extents import Modes, Place, ranks
+from tilewright.gemm.operators.open_extents import Modes, Place, closed, ranks
 from tilewright.gemm.operators.repeated_call import is_torch, repeated_call
 from tilewright.gemm.operators.scaled import FAST, PROMOTED, check_bool, no_block_scales
 from tilewright.gemm.operators.torch_state import any_recorded, materialised
@@ -38,8 +39,9 @@ def scaled_grouped_matmul(
     b: Any,
     scale_a: Any,
     scale_b: Any,
-    offsets: Any,
+    offsets: Any = None,
     *,
+    counts: Any = None,
     out: Any = None,
     out_dtype: Any = None,
     use_fast_accum: bool = False,
@@ -54,6 +56,7 @@ def scaled_grouped_matmul(
     | (M, K) | (K, N) | (G * M,) | (G * N,) | (G, M, N) |
     | (M, K) | (G, K, N) | (M, K / 128) | (G, K / 128, N / 128) or (G, K / 128, N) | (M, N) |
     | (G, M, K) | (K, N) | (G, M / 128, K / 128) or (G, M, K / 128) | (K / 128, N) | (M, N), columns contiguous |
+    | (G, M, K), counts | (G, K, N) | (G, M) or (G, M, K / 128) | (G, N) or (G, K / 128, ...) as above | (G, M, N) |
     | (M, K) | (G, K, N) | (M, K / 32) or (M, K / 16) | (G, K / 32, N) or (G, K / 16, N) | (M, N) |
 
     Args:
@@ -68,6 +71,7 @@ def scaled_grouped_matmul(
             mxfp4, nvfp4), for kernels of sm_100 and sm_120; or what :func:`blocked_group_scales` and
             :func:`blocked_scales` give.
         offsets: where the groups end, int32 on the device.
+        counts: in place of offsets, the rows that each group has, as :func:`grouped_matmul` takes them.
         out: where the result goes; made if it is None.
         out_dtype: of the result: BFloat16 by default, Float16 or Float32.
         use_fast_accum: leave sums of floats in the tensor cores, as for :func:`scaled_matmul`.
@@ -83,14 +87,39 @@ def scaled_grouped_matmul(
     >>> scaled_grouped_matmul(rows, weights, *scales, np.array([3, 6], np.int32))[:, 0].astype(float).tolist()
     [0.0, 128.0, 256.0, 192.0, 256.0, 320.0]
     """
+    if counts is not None:
+        groups = tall_groups(a, b, counts, out, offsets, {})
+        scale_a = tall_scale("scale_a", scale_a, groups.shape)
+        operands = groups.a, b, scale_a, scale_b, counts, groups.out
+        result = scaled_cut_product(*operands, out_dtype, use_fast_accum, kernel, groups.every)
+        return result.reshape(groups.shape) if out is None else out
+    if offsets is None:
+        raise ArgumentError("scaled_grouped_matmul wants offsets, where the groups end, or counts of their rows")
+    return scaled_cut_product(a, b, scale_a, scale_b, offsets, out, out_dtype, use_fast_accum, kernel)
+
+
+def scaled_cut_product(
+    a: Any,
+    b: Any,
+    scale_a: Any,
+    scale_b: Any,
+    offsets: Any,
+    out: Any,
+    out_dtype: Any,
+    use_fast_accum: bool,
+    kernel: str | KernelEntry | None,
+    every: int = 0,
+) -> Any:
+    """:func:`scaled_grouped_matmul` of groups that offsets cut, or at places as ``cut_product`` has them."""
     tensors = a, b, scale_a, scale_b, offsets, out
-    run = partial(multiplied, *tensors, out_dtype, use_fast_accum, kernel)
+    run = partial(multiplied, *tensors, out_dtype, use_fast_accum, kernel, every)
     if not (kernel is None or isinstance(kernel, str)) or not is_torch(a):
         return run()
     if any_recorded(sys.modules["torch"], *tensors):
         check_frameworks(*tensors)
-        return recorded_form("torch_scaled_offsets").recorded(*tensors, out_dtype, use_fast_accum, kernel)
-    return repeated_call("scaled_grouped_matmul", tensors, out, (out_dtype, use_fast_accum, kernel), run, open_rows)
+        return recorded_form("torch_scaled_offsets").recorded(*tensors, out_dtype, use_fast_accum, kernel, every)
+    options, modes = (out_dtype, use_fast_accum, kernel, every), closed if every else open_rows
+    return repeated_call("scaled_grouped_matmul", tensors, out, options, run, modes)
 
 
 def open_rows(tensors: Sequence[Any]) -> Sequence[Modes]:
@@ -113,6 +142,7 @@ def multiplied(
     out_dtype: Any,
     use_fast_accum: bool,
     kernel: str | KernelEntry | None,
+    every: int = 0,
 ) -> Any:
     """:func:`scaled_grouped_matmul` at length: everything is checked and planned."""
     kind, factors = check_frameworks(a, b, scale_a, scale_b, offsets, out), has_factors(scale_a) or has_factors(scale_b)
@@ -126,13 +156,16 @@ def multiplied(
             arrays = {"a": a, "b": b, "scale_a": scale_a, "scale_b": scale_b, "offsets": offsets}
             return products.GROUPS_WITH_FACTORS(out_dtype, **arrays)
         return products.scaled_groups(a, b, scale_a, scale_b, offsets, out_dtype, use_fast_accum, kernel)
+    if factors and every:
+        raise ArgumentError("counts are for scales of float32, not for factors of blocks: sort the rows, give offsets")
     if factors:
         return block_scaled_groups(materialised(a), materialised(b), scale_a, scale_b, offsets, out, out_dtype)
     entries = partial(scaled_kernels, use_fast_accum, kernel)
     if out is None and cuts_columns_of_blocks(a, b, scale_a):
         result = BFloat16 if out_dtype is None else numeric_class(out_dtype)
         out = new_result(a, (b.shape[1], a.shape[1]), result).swapaxes(0, 1)
-    return product_of(ScaledCutProduct, a, b, offsets, out, out_dtype, entries, scale_a=scale_a, scale_b=scale_b)
+    more = {"scale_a": scale_a, "scale_b": scale_b, "every": every}
+    return product_of(ScaledCutProduct, a, b, offsets, out, out_dtype, entries, **more)
 
 
 def cuts_columns_of_blocks(a: Any, b: Any, scale_a: Any) -> bool:

@@ -11,9 +11,10 @@ from torch import Tensor
 from tilewright.errors import ArgumentError
 from tilewright.gemm.arrays import check_types
 from tilewright.gemm.choice.registry import candidates
+from tilewright.gemm.operators.counted_groups import counted_rows
 from tilewright.gemm.operators.epilogues import arrays_of
 from tilewright.gemm.operators.group_checks import check_rows_form
-from tilewright.gemm.operators.offsets import cut_mode_and_shape, grouped_matmul
+from tilewright.gemm.operators.offsets import cut_mode_and_shape, cut_product
 from tilewright.gemm.operators.torch_epilogues import applied_by_pytorch
 from tilewright.gemm.operators.torch_operator import operator
 from tilewright.gemm.operators.torch_results import result_dtype
@@ -28,9 +29,10 @@ def operation(
     out_dtype: torch.dtype | None = None,
     kernel: str | None = None,
     rows: Tensor | None = None,
+    every: int = 0,
 ) -> Tensor:
-    """a @ b for each group, of the ``rows`` of a."""
-    result: Tensor = grouped_matmul(a, b, offsets, rows=rows, out_dtype=out_dtype, kernel=kernel)
+    """a @ b for each group, of the ``rows`` of a; ``every``: as :func:`cut_product` has it."""
+    result: Tensor = cut_product(a, b, offsets, rows, None, out_dtype, kernel, every=every)
     return result
 
 
@@ -42,6 +44,7 @@ def fake(
     out_dtype: torch.dtype | None = None,
     kernel: str | None = None,
     rows: Tensor | None = None,
+    every: int = 0,
 ) -> Tensor:
     check_types(numeric_of_dtype(a.dtype), numeric_of_dtype(b.dtype))
     if offsets is None and a.ndim == b.ndim == 3:
@@ -57,16 +60,22 @@ def save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     a, b, offsets, *more = inputs
     rows = more[2] if len(more) > 2 else None
     ctx.save_for_backward(a, b, offsets, rows)
+    ctx.every = more[3] if len(more) > 3 else 0
 
 
 def gradients(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     """Rows of a have one gradient each, or the sum of those of all rows of the product that they are; the gradients of
     weights, which groups have their own of, are a stack."""
     a, b, offsets, rows = ctx.saved_tensors
+
+    def product(left: Tensor, right: Tensor) -> Tensor:
+        result: Tensor = cut_product(left, right, offsets, None, None, None, None, every=ctx.every)
+        return result
+
     grad_a = grad_b = None
     scaled = grad.to(a.dtype)
     if ctx.needs_input_grad[0]:
-        grad_a = grouped_matmul(scaled, b.mT, offsets)
+        grad_a = product(scaled, b.mT)
         if rows is not None:
             inside, at = known_rows(rows, len(a))
             sums = a.new_zeros(a.shape, dtype=torch.float32)
@@ -76,10 +85,10 @@ def gradients(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
             inside, at = known_rows(rows, len(a))
             a = torch.where(inside[:, None], a[at], 0)
         if b.stride(-2) == 1:  # laid out as the weight is: optimizers want it so
-            grad_b = grouped_matmul(scaled.mT, a, offsets).mT
+            grad_b = product(scaled.mT, a).mT
         else:
-            grad_b = grouped_matmul(a.mT, scaled, offsets)
-    return (grad_a, grad_b, None, None, None, None)[: len(ctx.needs_input_grad)]
+            grad_b = product(a.mT, scaled)
+    return (grad_a, grad_b, None, None, None, None, None)[: len(ctx.needs_input_grad)]
 
 
 def known_rows(rows: Tensor, count: int) -> tuple[Tensor, Tensor]:
@@ -100,14 +109,17 @@ def recorded(
     out_dtype: Any,
     kernel: str | None,
     functions: tuple[Any, ...] = (),
+    every: int = 0,
 ) -> Tensor:
     """:func:`grouped_matmul` through the operator, and the functions of its epilogue by PyTorch."""
     graded = torch.is_grad_enabled() and any(x.requires_grad for x in (a, b, *arrays_of(functions)))
     if out is not None and (graded or out.requires_grad and torch.is_grad_enabled()):
         raise ArgumentError("PyTorch records this call for gradients, and cannot with out: call it without out")
     dtype = result_dtype(out_dtype, out)
-    result: Tensor = torch.ops.tilewright.grouped_matmul(a, b, offsets, dtype, kernel, rows)
+    result: Tensor = torch.ops.tilewright.grouped_matmul(a, b, offsets, dtype, kernel, rows, every)
     if functions:
         check_rows_form(functions, rows, a, b)
         result = applied_by_pytorch(functions, result)
-    return result if out is None else out.copy_(result)
+    if out is None:
+        return result
+    return out.copy_(torch.where(counted_rows(offsets, every), result, out) if every else result)
