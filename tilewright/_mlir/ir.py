@@ -46,10 +46,10 @@ class Type(metaclass=_AnyType):
 
 
 def _integer(sign: str, width: int) -> ScalarType:
-    found = SCALARS.get(f"{sign}{width}")
-    if found is None:
+    scalar = SCALARS.get(f"{sign}{width}")
+    if scalar is None:
         raise ConstraintError(f"there are integers of 8, 16, 32 and 64 bits, and i1, but no {sign}{width}")
-    return found
+    return scalar
 
 
 class IntegerType:

@@ -62,10 +62,10 @@ class Arch(Enum):
     @classmethod
     def from_string(cls, text: str) -> Arch:
         """``"sm_90a"`` as an architecture; ValueError for an unknown name."""
-        found = cls.__members__.get(text)
-        if found is None:
+        arch = cls.__members__.get(text)
+        if arch is None:
             raise ValueError(f"{text!r} is not an architecture: there are {', '.join(cls.__members__)}")
-        return found
+        return arch
 
     def __lt__(self, other: Arch) -> bool:
         return bool(self.value < other.value)

@@ -85,10 +85,10 @@ def _coloured(finding: Finding, folder: str) -> Text:
     text.append(what, "bold")
     text.append(f"  (kernel {finding.kernel!r})" if finding.kernel else "", "dim")
     for line in lines[1:]:
-        head, found, tail = line.partition(": ")
-        if found and head.strip() in ("memory", "why"):
+        head, separator, tail = line.partition(": ")
+        if separator and head.strip() in ("memory", "why"):
             text.append(f"\n{head}: ", "dim").append(tail)
-        elif found and head.strip() == "to fix":
+        elif separator and head.strip() == "to fix":
             text.append(f"\n{head}: ", "green").append(tail, "green")
         else:
             before, at, place = line.partition(", at ")

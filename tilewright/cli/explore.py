@@ -31,13 +31,13 @@ class Handler(SimpleHTTPRequestHandler):
 
 def run(port: int, runtime: Path | None, browser: bool, write_to: Path | None) -> None:
     """Serve the page until interrupted; or write its files into a folder, for a server of files."""
-    found = find_runtime(runtime)
+    pyodide = find_runtime(runtime)
     if write_to is not None:
-        write(write_to, found)
+        write(write_to, pyodide)
         print(f"wrote {write_to}/index.html; it needs a server: python -m http.server -d {write_to}")
         return
     with tempfile.TemporaryDirectory(prefix="tilewright_") as folder:
-        write(Path(folder), found)
+        write(Path(folder), pyodide)
         with serving(Path(folder), port) as server:
             address = f"http://{HERE}:{server.server_port}/"
             print(f"the explorer is at {address} (Ctrl-C ends it)", flush=True)

@@ -37,7 +37,7 @@ def run(
 
     done = [0]
     with own_traceback(script), marking_empty_arrays():
-        found = study(
+        result = study(
             lambda: run_script(script, arguments),
             every=every,
             seed=seed,
@@ -46,10 +46,10 @@ def run(
             known=KnownList.read(known) if known is not None else None,
             progress=show,
         )
-    if not found.outcomes:
+    if not result.outcomes:
         typer.echo("no kernel with a synchronisation operation was launched on the simulator")
         return 0
-    typer.echo(table(found, all_of_them=verbose))
+    typer.echo(table(result, all_of_them=verbose))
     if json is not None:
-        json.write_text(as_json(found) + "\n", encoding="utf-8")
-    return 1 if found.of("missed") else 0
+        json.write_text(as_json(result) + "\n", encoding="utf-8")
+    return 1 if result.of("missed") else 0

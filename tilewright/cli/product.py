@@ -28,13 +28,13 @@ def run(
     kind: str, a_path: Path, b_path: Path, output: Path, machine: str, out_dtype: str | None, **options: Any
 ) -> None:
     """Read, multiply, write, and say what ran. ``options`` are paths of arrays, or values; None: not given."""
-    given = {name: x for name, x in options.items() if x is not None}
+    passed = {name: x for name, x in options.items() if x is not None}
     needed, others = TAKEN[kind]
-    for wrong, why in ((needed - set(given), "needs"), (set(given) - needed - others, "has no")):
+    for wrong, why in ((needed - set(passed), "needs"), (set(passed) - needed - others, "has no")):
         if wrong:
             raise ArgumentError(f"a product of kind {kind} {why} {', '.join(sorted(map(option, wrong)))}")
-    arrays = {name: read_array(x) for name, x in given.items() if isinstance(x, Path)}
-    values = {name: x for name, x in given.items() if not isinstance(x, Path)}
+    arrays = {name: read_array(x) for name, x in passed.items() if isinstance(x, Path)}
+    values = {name: x for name, x in passed.items() if not isinstance(x, Path)}
     a, b, where = read_array(a_path), read_array(b_path), where_to_run(machine)
     if kind in ("scaled", "grouped") and b.dtype.itemsize == 1:  # kernels of 8 bits read B along K
         b = np.ascontiguousarray(b.swapaxes(-1, -2)).swapaxes(-1, -2)
@@ -42,8 +42,8 @@ def run(
     begin = time.perf_counter()
     with pending_output(output) as write:
         operands = {name: put(x) for name, x in arrays.items()}
-        found = PRODUCTS[kind](put(a), put(b), operands, values | {"out_dtype": out_dtype})
-        result = from_torch(found) if where == "gpu" else found
+        made = PRODUCTS[kind](put(a), put(b), operands, values | {"out_dtype": out_dtype})
+        result = from_torch(made) if where == "gpu" else made
         write(result)
     shapes = f"{a.dtype} {tuple(a.shape)} x {b.dtype} {tuple(b.shape)} -> {result.dtype} {tuple(result.shape)}"
     Console().print(f"{kind}: {shapes}, {where}, {time.perf_counter() - begin:.2f} s", highlight=False)
@@ -115,5 +115,5 @@ def from_torch(tensor: Any) -> Array:
     torch = sys.modules["torch"]
     dtype = array_of(tensor).dtype.dtype
     bits = tensor.cpu().contiguous().view(getattr(torch, f"int{8 * tensor.element_size()}"))
-    found: Array = bits.numpy().view(dtype)
-    return found
+    array: Array = bits.numpy().view(dtype)
+    return array

@@ -28,14 +28,14 @@ def run(
     sarif_file: Path | None = None,
 ) -> int:
     """Explore the schedules of the kernels of ``script``; the exit code is 1 when one fails."""
-    found = Exploration()
+    exploration = Exploration()
     try:
         with (
             own_traceback(script),
             served(),
             sim.marking_empty_arrays(enabled_checkers(check).get("uninitialised", False)),
         ):
-            found = sim.explore(
+            exploration = sim.explore(
                 lambda: run_script(script, arguments),
                 schedules=max(schedules, 1),
                 seed=seed,
@@ -45,14 +45,16 @@ def run(
                 check=check,
             )
     finally:
-        write(found.report(), json_file, sarif_file, explored=[_as_json(launch) for launch in found.launches])
+        write(
+            exploration.report(), json_file, sarif_file, explored=[_as_json(launch) for launch in exploration.launches]
+        )
     console = Console(stderr=True)
-    for launch in found.launches:
+    for launch in exploration.launches:
         style = "green" if launch.failure is None else "red"
         console.print(str(launch), style=style, markup=False, highlight=False, soft_wrap=True)
-    if not found.launches:
+    if not exploration.launches:
         raise no_kernels(script)
-    return 0 if found else 1
+    return 0 if exploration else 1
 
 
 def _as_json(launch: ExplorationResult) -> dict[str, Any]:

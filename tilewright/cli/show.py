@@ -23,9 +23,9 @@ def run(kernel: str | None, stages: Sequence[str], arch: str | None) -> None:
         list_kernels()
         return
     entry = entry_of(kernel)
-    asked = [] if arch is None else [arch]
-    printed = entry.printed(*asked)
-    compiled = entry.compile(*asked) if set(stages) - set(printed) else None  # text alone needs no compiler
+    archs = [] if arch is None else [arch]
+    printed = entry.printed(*archs)
+    compiled = entry.compile(*archs) if set(stages) - set(printed) else None  # text alone needs no compiler
     for stage in stages or ["cuda"]:
         if stage == "resources":
             _resources(kernel, compiled)

@@ -18,18 +18,21 @@ def run(
     """Tune, and print a table of what was found."""
     from tilewright.gemm import tune
 
-    found = tune(
+    result = tune(
         shape, dtype, out_dtype=out_dtype, a_major=a_major, b_major=b_major, candidates=candidates, seconds=seconds
     )
-    m, n, k, batch = found.shape
+    m, n, k, batch = result.shape
     flops = 2.0 * m * n * k * batch
     table = Table("", "way", "us", "TFLOP/s", title=f"{m} x {n} x {k}{f' x {batch}' if batch > 1 else ''} {dtype}")
-    for name, way, us in (("fastest", found.best, found.us), ("the model's choice", found.default, found.default_us)):
+    for name, way, us in (
+        ("fastest", result.best, result.us),
+        ("the model's choice", result.default, result.default_us),
+    ):
         table.add_row(name, str(way), f"{us:.2f}", f"{flops / us * 1e-6:.1f}")
     console = Console()
     console.print(table)
-    time_up = "" if found.complete else "; the time was up before all were measured"
-    console.print(f"{found.measured} ways measured, {len(found.failed)} failed{time_up}", highlight=False)
-    for failed, reason in found.failed.items():
+    time_up = "" if result.complete else "; the time was up before all were measured"
+    console.print(f"{result.measured} ways measured, {len(result.failed)} failed{time_up}", highlight=False)
+    for failed, reason in result.failed.items():
         console.print(f"  {failed}: {reason}", highlight=False, markup=False)
-    console.print(f"remembered in {found.file}", highlight=False, markup=False, soft_wrap=True)
+    console.print(f"remembered in {result.file}", highlight=False, markup=False, soft_wrap=True)

@@ -34,8 +34,8 @@ class Face(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name == "__all__":
             return self._ours.__all__
-        found = vars(self._ours)
-        return found[name] if name in found else first_use(OURS, name, sys._getframe(1))
+        names = vars(self._ours)
+        return names[name] if name in names else first_use(OURS, name, sys._getframe(1))
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name.startswith("__"):  # the import system's
@@ -69,11 +69,11 @@ class AliasFinder(MetaPathFinder, Loader):
         return distributions(context.name)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        found = _ours(spec.name)
+        module = _ours(spec.name)
         if spec.name == THEIRS:
-            return Face(found)
-        self._own_specs[spec.name] = found.__spec__
-        return found
+            return Face(module)
+        self._own_specs[spec.name] = module.__spec__
+        return module
 
     def exec_module(self, module: ModuleType) -> None:
         """The module has run already; the import system has written the alias's spec into it, which is undone."""

@@ -83,5 +83,5 @@ ATTRIBUTES: dict[str, str | int] = {
 
 def attribute(name: str) -> int | None:
     """The number of one of ``ATTRIBUTES``; None for other names."""
-    found = ATTRIBUTES.get(name)
-    return int(getattr(device(), found)) if isinstance(found, str) else found
+    value = ATTRIBUTES.get(name)
+    return int(getattr(device(), value)) if isinstance(value, str) else value

@@ -100,8 +100,8 @@ _next = iter(range(0x1000, 1 << 62, 0x10))
 
 
 def __getattr__(name: str) -> Any:
-    known = ", ".join(sorted(n for n in globals() if n.lower().startswith("cu")))
-    raise AttributeError(f"{name} is not served on the CPU: there are {known}")
+    choices = ", ".join(sorted(n for n in globals() if n.lower().startswith("cu")))
+    raise AttributeError(f"{name} is not served on the CPU: there are {choices}")
 
 
 # -- the device -------------------------------------------------------------------------------------------------------
@@ -129,8 +129,8 @@ def cuDeviceGetName(length: int, device: Any) -> tuple[CUresult, bytes]:
 
 def cuDeviceGetAttribute(attribute: Any, device: Any) -> tuple[CUresult, int | None]:
     name = getattr(attribute, "name", "").removeprefix("CU_DEVICE_ATTRIBUTE_")
-    found = gpu.attribute(name)
-    return (_INVALID, None) if found is None else (_OK, found)
+    value = gpu.attribute(name)
+    return (_INVALID, None) if value is None else (_OK, value)
 
 
 def cuDeviceTotalMem(device: Any) -> tuple[CUresult, int]:

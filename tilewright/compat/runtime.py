@@ -38,13 +38,13 @@ class cudaDeviceProp:
     """The device's properties by the runtime's names, and by PyTorch's."""
 
     def __init__(self) -> None:
-        found = device()
-        self.__dict__.update(vars(found))
-        self.multiProcessorCount = found.multi_processor_count
-        self.totalGlobalMem = found.total_memory
-        self.warpSize = found.warp_size
-        self.sharedMemPerBlockOptin = found.shared_memory_per_block_optin
-        self.l2CacheSize = found.L2_cache_size
+        gpu = device()
+        self.__dict__.update(vars(gpu))
+        self.multiProcessorCount = gpu.multi_processor_count
+        self.totalGlobalMem = gpu.total_memory
+        self.warpSize = gpu.warp_size
+        self.sharedMemPerBlockOptin = gpu.shared_memory_per_block_optin
+        self.l2CacheSize = gpu.L2_cache_size
 
 
 def _as_runtime(name: str) -> Any:

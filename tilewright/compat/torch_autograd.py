@@ -39,8 +39,8 @@ def autograd(
             return backward(node, *mark(gradients))
 
     def saved_tensors(node: Any) -> Any:
-        found = saved.__get__(node)
-        return mark(found) if getattr(node, _ON_CUDA, False) else found
+        tensors = saved.__get__(node)
+        return mark(tensors) if getattr(node, _ON_CUDA, False) else tensors
 
     make: Any = torch.nn.Parameter.__dict__["__new__"].__func__
 

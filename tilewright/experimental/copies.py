@@ -295,15 +295,15 @@ def cp_async_shared_global(
     what = "cp_async_shared_global"
     modes = {choices.LoadCacheModifier.CA: LoadCacheMode.ALWAYS, choices.LoadCacheModifier.CG: LoadCacheMode.GLOBAL}
     mode = modes[chosen(choices.LoadCacheModifier, modifier, what)]
-    known = unwrap(cp_size)
-    some = known is not None and known != size
+    static_size = unwrap(cp_size)
+    some = static_size is not None and static_size != size
     sides = [make_tensor(Pointer(place_operand(x, what, U8, size), Uint8), make_layout((size, 1))) for x in (src, dst)]
     atom = CopyAtom(CpAsync(8 * size, mode, zero_fill=some), Uint8)
     if not some:
         return staged_copy.copy(atom, *sides)
-    wanted = make_rmem_tensor(1, Boolean)
-    wanted[0] = Boolean(Int32(cp_size) != 0)
-    return staged_copy.copy(atom, *sides, pred=wanted)
+    predicate = make_rmem_tensor(1, Boolean)
+    predicate[0] = Boolean(Int32(cp_size) != 0)
+    return staged_copy.copy(atom, *sides, pred=predicate)
 
 
 def load_ext(

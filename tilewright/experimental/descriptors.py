@@ -72,7 +72,7 @@ class Tcgen05SmemDesc(_Word, Int64):
         """The descriptor of a tile at a pointer, array or address in shared memory. Offsets are in bytes, ``layout`` is
         a :class:`.Tcgen05SmemSwizzle`. ``leading_dim_mode=1``, of K = 96: ``leading_byte_offset`` is the address where
         the rows go on. ConstraintError for offsets that are not multiples of 16."""
-        known, go_on = 0, None
+        bits, go_on = 0, None
         if leading_dim_mode:
             go_on, leading_byte_offset = Int64((_address(leading_byte_offset) & 0x3FFFF) >> 4) << 16, 0
         for what, value, at in (
@@ -82,11 +82,11 @@ class Tcgen05SmemDesc(_Word, Int64):
             number = unwrap(value)
             if not isinstance(number, int) or number % _UNIT or not 0 <= number // _UNIT <= _FIELD:
                 raise ConstraintError(f"Tcgen05SmemDesc: {what} is a multiple of 16 bytes below 2^18, not {value!r}")
-            known |= number // _UNIT << at
-        known |= version << 46 | base_offset << 49 | leading_dim_mode << 52 | int(layout) << 61
-        known -= known >> 63 << 64  # the swizzle's upper bit is the sign
+            bits |= number // _UNIT << at
+        bits |= version << 46 | base_offset << 49 | leading_dim_mode << 52 | int(layout) << 61
+        bits -= bits >> 63 << 64  # the swizzle's upper bit is the sign
         address = _address(start_address)
-        word = Int64((address & 0x3FFFF) >> 4) | Int64(known)
+        word = Int64((address & 0x3FFFF) >> 4) | Int64(bits)
         return cls(word if go_on is None else word | go_on)
 
     def advance_start_address(self, byte_offset: Any, *, loc: Any = None, ip: Any = None) -> Tcgen05SmemDesc:

@@ -215,8 +215,8 @@ def redux_sync(
     ([15, 15], [-1, -1])
     """
     if not isinstance(kind, ReductionKind) or abs or nan:
-        given = f"{kind!r}, abs={abs}, nan={nan}"
-        raise ConstraintError(f"redux_sync: a member of ReductionKind, without abs and nan, is needed, not {given}")
+        arguments = f"{kind!r}, abs={abs}, nan={nan}"
+        raise ConstraintError(f"redux_sync: a member of ReductionKind, without abs and nan, is needed, not {arguments}")
     if kind in (ReductionKind.UMAX, ReductionKind.UMIN):
         number = as_numeric(val)
         return type(number)(warps.warp_redux_sync(Uint32(number), kind.value[1:], mask))

@@ -182,11 +182,11 @@ def mbarrier_wait_parity(
 
 def _test(what: str, mbar: Any, phase: Any, rests: bool, time_limit: Any, scope: Any, order: Any) -> Any:
     pointer = _mbarrier(mbar, what)[0]
-    known = choices.MemOrder.ACQUIRE if order is None else chosen(choices.MemOrder, order, what)
-    if known not in (choices.MemOrder.ACQUIRE, choices.MemOrder.RELAXED):
-        raise ConstraintError(f"{what}: the order is ACQUIRE or RELAXED, not {known.name}")
+    semantics = choices.MemOrder.ACQUIRE if order is None else chosen(choices.MemOrder, order, what)
+    if semantics not in (choices.MemOrder.ACQUIRE, choices.MemOrder.RELAXED):
+        raise ConstraintError(f"{what}: the order is ACQUIRE or RELAXED, not {semantics.name}")
     limit = [] if time_limit is None else [i32(time_limit)]
-    atom = MbarrierTest(rests, known.value, _scope(scope, what), bool(limit))
+    atom = MbarrierTest(rests, semantics.value, _scope(scope, what), bool(limit))
     (done,) = call(atom, pointer, i32(phase), *limit, results=(BOOL,))
     return wrap(done)
 

@@ -130,8 +130,8 @@ def bar_warp_sync(mask: Any = None, *, loc: Any = None, ip: Any = None) -> None:
     >>> per_thread(lambda t: (bar_warp_sync(), t)[-1], 64)[:2]
     [0, 1]
     """
-    known = unwrap(mask)
-    barriers.sync_warp(None if known in (None, 0xFFFFFFFF, -1) else mask)
+    static_mask = unwrap(mask)
+    barriers.sync_warp(None if static_mask in (None, 0xFFFFFFFF, -1) else mask)
 
 
 def barrier_cluster_arrive(*, loc: Any = None, ip: Any = None) -> None:

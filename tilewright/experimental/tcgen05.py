@@ -172,8 +172,8 @@ class _Loaded(TensorSSA):
 
     @property
     def value(self) -> Value:  # type: ignore[override]  # not a slot
-        found: Value = self.registers.load().value
-        return found
+        value: Value = self.registers.load().value
+        return value
 
     def __getitem__(self, coord: Any, *, loc: Any = None, ip: Any = None) -> Any:  # type: ignore[override]  # of a slice, too
         if isinstance(coord, slice):
@@ -390,10 +390,10 @@ def _mma(what: str, form: _Form, d: Any, a: Any, b: Any, idesc: Any, keep: Any) 
         form.collector,
         form.size[1],
     )
-    left = _tmem(a, what).value() if in_memory else Int64(getattr(a, "word", a)).ir_value()
+    operand_a = _tmem(a, what).value() if in_memory else Int64(getattr(a, "word", a)).ir_value()
     operands = [
         _tmem(d, what).value(),
-        left,
+        operand_a,
         Int64(getattr(b, "word", b)).ir_value(),
         Int32(getattr(idesc, "word", idesc)).ir_value(),
         Boolean(keep).ir_value(),
@@ -454,9 +454,9 @@ def tcgen05_shift(tmem: Any, *, group: Any = CTAGroup.CTA_1, loc: Any = None, ip
 
 def _tmem(x: Any, what: str) -> TensorMemory:
     """A pointer of tensor memory."""
-    found = getattr(x, "iterator", x)
-    if isinstance(found, TensorMemory):
-        return found
+    address = getattr(x, "iterator", x)
+    if isinstance(address, TensorMemory):
+        return address
     raise ConstraintError(
         f"{what}: a pointer of tensor memory is needed, not {x!r}: make_tmem_ptr(address, dtype) makes one of a number"
     )

@@ -47,15 +47,15 @@ def tensormap_replace(
     tilewright.errors.ConstraintError: tensormap_replace: BOX_DIM stays as the tensor map was made; GLOBAL_ADDRESS, ...
     """
     what = "tensormap_replace"
-    known = chosen(TensormapField, field, what)
-    if known.value not in FIELDS:
+    chosen_field = chosen(TensormapField, field, what)
+    if chosen_field.value not in FIELDS:
         replaced = ", ".join(name.upper() for name in FIELDS)
-        raise ConstraintError(f"{what}: {known.name} stays as the tensor map was made; {replaced} can be set")
-    count, mode = FIELDS[known.value].places, unwrap(ord)
+        raise ConstraintError(f"{what}: {chosen_field.name} stays as the tensor map was made; {replaced} can be set")
+    count, mode = FIELDS[chosen_field.value].places, unwrap(ord)
     if (mode is None) is (count > 1):
         need = f"ord from 0 to {count - 1} says which" if count > 1 else "there is one: leave ord out"
-        raise ConstraintError(f"{what}: {known.name}: {need}")
+        raise ConstraintError(f"{what}: {chosen_field.name}: {need}")
     if mode is not None and not isinstance(mode, int):
         raise ConstraintError(f"{what}: ord is known while staging, not a run-time number")
-    value = Uint32(new_value) if known is TensormapField.GLOBAL_DIM else Uint64(new_value)
-    call(ReplaceTensorMap(known.value, mode or 0), pointer_of(tensormap_ptr, what), value)
+    value = Uint32(new_value) if chosen_field is TensormapField.GLOBAL_DIM else Uint64(new_value)
+    call(ReplaceTensorMap(chosen_field.value, mode or 0), pointer_of(tensormap_ptr, what), value)

@@ -75,8 +75,8 @@ def find(name: str) -> Mma | CopyInstruction:
             return lookup(name)
         except ConstraintError:
             continue
-    known = names()
-    near = [k for k in known if k.startswith(name)] or difflib.get_close_matches(name, known, 1)
+    choices = names()
+    near = [k for k in choices if k.startswith(name)] or difflib.get_close_matches(name, choices, 1)
     hint = f"did you mean {near[0]}?" if near else "`tilewright atom` lists them"
     raise ArgumentError(f"there is no atom {name!r}; {hint}")
 

@@ -45,8 +45,8 @@ def _compiled(text: str, file: Path) -> list[Function]:
     """The kernels of everything that the program has compiled and given a name."""
     names: dict[str, Any] = {"__name__": "kernel", "__file__": str(file)}
     exec(compile(text, str(file), "exec", dont_inherit=True), names)
-    found = [kernel for value in names.values() for kernel in getattr(value, "kernels", ())]
-    return [kernel for kernel in dict.fromkeys(found) if isinstance(kernel, Function)]
+    compiled = [kernel for value in names.values() for kernel in getattr(value, "kernels", ())]
+    return [kernel for kernel in dict.fromkeys(compiled) if isinstance(kernel, Function)]
 
 
 def _ir(function: Function, file: Path) -> list[SourceLine]:

@@ -39,8 +39,8 @@ def layouts(form: Form) -> Answer:
     """Every layout in the expression, drawn; the steps of its outermost operation."""
     done = Answer(python=f'tilewright layout "{form["expression"]}" --explain')
     with form.at("expression"):
-        found = dict(parts(form["expression"]))  # a part that stands twice is drawn once
-        for text, value in found.items():
+        layouts_by_text = dict(parts(form["expression"]))  # a part that stands twice is drawn once
+        for text, value in layouts_by_text.items():
             shown = format_tree(value) if isinstance(value, tuple) else str(value)
             title = shown if shown == text else f"{text} = {shown}"
             if isinstance(value, Layout | ComposedLayout) and value.is_static():

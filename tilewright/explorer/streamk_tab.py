@@ -45,9 +45,9 @@ def stream_k(form: Form) -> Answer:
     shown = [(v.name, v) for v in compared.variants if v.name.startswith("Basic") or "default" in v.name]
     charts = [(name, compared.schedule(variant)) for name, variant in shown]
     plan = next(v.how for _, v in shown if isinstance(v.how, StreamK))
-    found = {**{name: getattr(plan, name, None) for _, name in NUMBERS}, "output_tiles": tiles}
-    found["big_blocks"] = plan.sk_regions * plan.sk_big_blocks_per_region
-    numbers = "\n".join(f"{title:<26}{found[name]}" for title, name in NUMBERS)
+    values = {**{name: getattr(plan, name, None) for _, name in NUMBERS}, "output_tiles": tiles}
+    values["big_blocks"] = plan.sk_regions * plan.sk_big_blocks_per_region
+    numbers = "\n".join(f"{title:<26}{values[name]}" for title, name in NUMBERS)
     times = "\n".join(
         f"{name}: {c.time:.4g} us (modelled), quantisation efficiency {c.quantisation_efficiency:.1%}"
         for name, c in charts

@@ -26,8 +26,8 @@ def tab_of(name: str) -> Tab:
     >>> tab_of("tma").title
     'TMA box'
     """
-    found: Tab = getattr(import_module(f"tilewright.explorer.{MODULES[name]}"), name.upper())
-    return found
+    tab: Tab = getattr(import_module(f"tilewright.explorer.{MODULES[name]}"), name.upper())
+    return tab
 
 
 def described() -> list[dict[str, Any]]:
@@ -63,8 +63,8 @@ def respond(request: str) -> str:
     >>> respond('{"tab": "layouts", "texts": {"expression": "(4,8"}}')
     '{"error": {"message": "expected ), found the end", "field": "expression", "position": 4}}'
     """
-    asked = json.loads(request)
-    tab = tab_of(asked["tab"])
-    if "tex" in asked:
-        return json.dumps({"tex": tex(tab, asked["texts"], asked["tex"])})
-    return json.dumps(answer(tab, asked["texts"]))
+    question = json.loads(request)
+    tab = tab_of(question["tab"])
+    if "tex" in question:
+        return json.dumps({"tex": tex(tab, question["texts"], question["tex"])})
+    return json.dumps(answer(tab, question["texts"]))

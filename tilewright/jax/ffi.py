@@ -165,32 +165,32 @@ def _handle(frame: Any, has_stream: bool) -> int | None:
         text = f"{type(error).__name__}: {error}"
         if not type(error).__module__.startswith("tilewright"):
             text += "\n" + traceback.format_exc()
-        given = _ErrorArguments(ctypes.sizeof(_ErrorArguments), None, text.encode(), _INVALID_ARGUMENT)
-        return frame.api[0].error_create(ctypes.byref(given))
+        arguments = _ErrorArguments(ctypes.sizeof(_ErrorArguments), None, text.encode(), _INVALID_ARGUMENT)
+        return frame.api[0].error_create(ctypes.byref(arguments))
     return None
 
 
-def _buffers(given: Any) -> list[Buffer]:
-    found = []
-    for i in range(given.size):
-        item = given.items[i][0]
+def _buffers(frame: Any) -> list[Buffer]:
+    buffers = []
+    for i in range(frame.size):
+        item = frame.items[i][0]
         name = _TYPES.get(item.dtype, f"XLA's type {item.dtype}")
-        found.append(Buffer(item.data or 0, tuple(item.dims[: item.rank]), name))
-    return found
+        buffers.append(Buffer(item.data or 0, tuple(item.dims[: item.rank]), name))
+    return buffers
 
 
-def _attribute(attributes: Any, wanted: bytes) -> int:
+def _attribute(attributes: Any, attribute: bytes) -> int:
     for i in range(attributes.size):
         name = attributes.names[i][0]
-        if ctypes.string_at(name.ptr, name.len) == wanted:
+        if ctypes.string_at(name.ptr, name.len) == attribute:
             return int(attributes.items[i][0].value[0])
-    raise KeyError(wanted)
+    raise KeyError(attribute)
 
 
 def _stream(frame: Any) -> int:
-    given = _StreamArguments(ctypes.sizeof(_StreamArguments), None, frame.ctx, None)
-    frame.api[0].stream_get(ctypes.byref(given))
-    return given.stream or 0
+    arguments = _StreamArguments(ctypes.sizeof(_StreamArguments), None, frame.ctx, None)
+    frame.api[0].stream_get(ctypes.byref(arguments))
+    return arguments.stream or 0
 
 
 _Handler = ctypes.CFUNCTYPE(c_void_p, POINTER(_CallFrame))

@@ -89,11 +89,17 @@ def release_compile_cache() -> None:
     _known.clear()
 
 
-def _specs(name: str, given: Any, count: int) -> tuple[TensorSpec, ...]:
-    found = (given,) * count if given is None else (given,) if isinstance(given, TensorSpec) else tuple(given)
-    if len(found) != count:
-        raise ArgumentError(f"cutlass_call: {name} has {len(found)} specs for {count} arrays")
-    return tuple(TensorSpec() if spec is None else spec for spec in found)
+def _specs(name: str, given_specs: Any, count: int) -> tuple[TensorSpec, ...]:
+    specs = (
+        (given_specs,) * count
+        if given_specs is None
+        else (given_specs,)
+        if isinstance(given_specs, TensorSpec)
+        else tuple(given_specs)
+    )
+    if len(specs) != count:
+        raise ArgumentError(f"cutlass_call: {name} has {len(specs)} specs for {count} arrays")
+    return tuple(TensorSpec() if spec is None else spec for spec in specs)
 
 
 def _check_aliases(aliases: Mapping[int, int], inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
@@ -148,13 +154,13 @@ class _StagedCall:
 
     def key(self) -> Any:
         # 2, 2.0 and True are equal, and so are 0.0 and -0.0; programs made of them are not.
-        given = tuple((name, value, repr(value)) for name, value in sorted(self.kwargs.items()))
-        found = (self.fn, self.specs, self.static, str(self.options), given, frozenset(self.aliases.items()))
+        keywords = tuple((name, value, repr(value)) for name, value in sorted(self.kwargs.items()))
+        key = (self.fn, self.specs, self.static, str(self.options), keywords, frozenset(self.aliases.items()))
         try:
-            hash(found)
+            hash(key)
         except TypeError:
             return None
-        return found
+        return key
 
     def prepare(self, arrays: Sequence[Any]) -> None:
         """Stage the function for such arrays now: what is wrong with it is said where JAX traces the call."""
@@ -174,10 +180,10 @@ class _StagedCall:
         """XLA passes results as memory that nothing has written."""
         from tilewright.sim.empty_arrays import mark_made_at
 
-        given = {buffer.address for buffer in inputs}
+        addresses = {buffer.address for buffer in inputs}
         for buffer in outputs:
             kind = numeric(buffer.dtype)
-            if buffer.address not in given and kind.width >= 8:
+            if buffer.address not in addresses and kind.width >= 8:
                 floating = kind.is_float and kind.width > 8
                 mark_made_at(None, buffer.address, prod(buffer.shape) * kind.width // 8, "cutlass_call", floating)
 
@@ -186,21 +192,21 @@ class _StagedCall:
         if not isinstance(self.fn, JitFunction):
             return partial(self.fn, **self.kwargs)
         key = tuple((b.shape, b.dtype) for b in (*inputs, *outputs))
-        found = self.executors.get(key)
-        if found is None:
+        executor = self.executors.get(key)
+        if executor is None:
             compiler = compile if self.options is None or isinstance(self.options, str) else compile[self.options]
             text = self.options if isinstance(self.options, str) else ""
             tensors = self._tensors(inputs, outputs, stream)
             made = compiler(self.fn, StreamHandle(stream or 0), *tensors, options=text, **self.kwargs)
             names = {p.name for p in made.parameters}
-            found = partial(made, **{k: v for k, v in self.kwargs.items() if k in names})
-            self.executors[key] = found
-        return found
+            executor = partial(made, **{k: v for k, v in self.kwargs.items() if k in names})
+            self.executors[key] = executor
+        return executor
 
     def _tensors(self, inputs: list[ffi.Buffer], outputs: list[ffi.Buffer], stream: int | None) -> list[Any]:
         device = "cpu" if stream is None else f"cuda:{ffi.current_gpu()}"
         groups = zip(self.specs, (inputs, outputs), (False, True), strict=True)
-        found = []
+        tensors = []
         for specs, buffers, is_output in groups:
             for i, (spec, buffer) in enumerate(zip(specs, buffers, strict=True)):
                 if is_output and i in self.aliases.values():
@@ -208,5 +214,5 @@ class _StagedCall:
                 stride = compact(buffer.shape, spec.order(len(buffer.shape)))
                 readonly = not is_output and i not in self.aliases
                 array = Array(buffer.address, device, buffer.shape, stride, numeric(buffer.dtype), self, readonly)
-                found.append(spec.tensor(array, self.static))
-        return found
+                tensors.append(spec.tensor(array, self.static))
+        return tensors

@@ -59,20 +59,20 @@ class TensorSpec:
         return seen
 
     def divisors(self, rank: int) -> tuple[int, ...]:
-        given = self.divisibility
-        if given is None or isinstance(given, int):
+        divisibility = self.divisibility
+        if divisibility is None or isinstance(divisibility, int):
             fastest = self.order(rank)[-1] if rank else 0
-            return tuple(int(given or 1) if d == fastest else 1 for d in range(rank))
-        if len(given) != rank:
-            raise ArgumentError(f"TensorSpec: divisibility {given} of an array with {rank} dimensions")
-        return tuple(1 if d is None else d for d in given)
+            return tuple(int(divisibility or 1) if d == fastest else 1 for d in range(rank))
+        if len(divisibility) != rank:
+            raise ArgumentError(f"TensorSpec: divisibility {divisibility} of an array with {rank} dimensions")
+        return tuple(1 if d is None else d for d in divisibility)
 
 
 def _permutation(what: str, given: tuple[int, ...] | None, rank: int) -> tuple[int, ...]:
-    found = tuple(range(rank)) if given is None else tuple(given)
-    if sorted(found) != list(range(rank)):
+    permutation = tuple(range(rank)) if given is None else tuple(given)
+    if sorted(permutation) != list(range(rank)):
         raise ArgumentError(f"TensorSpec: {what} {given} does not name each of {rank} dimensions once")
-    return found
+    return permutation
 
 
 def compact(shape: tuple[int, ...], order: tuple[int, ...]) -> tuple[int, ...]:

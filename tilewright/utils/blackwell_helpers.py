@@ -131,8 +131,8 @@ def compute_epilogue_tile_size(
             f"compute_epilogue_tile_size: a tile of {cta_tile_m}x{cta_tile_n} is too small: the epilogue stores "
             f"{max(least)} columns at a time"
         )
-    wanted = _columns(m, cta_tile_m, cta_tile_n, elem_width_d, elem_width_c)
-    return m, math.gcd(cta_tile_n, min(cta_tile_n, max(wanted, *least)))
+    columns = _columns(m, cta_tile_m, cta_tile_n, elem_width_d, elem_width_c)
+    return m, math.gcd(cta_tile_n, min(cta_tile_n, max(columns, *least)))
 
 
 def _warps(cta_tile_m: int, use_2cta: bool, given: tuple[int, int] | None = None) -> tuple[int, int]:
@@ -267,10 +267,10 @@ def get_smem_store_op(
     if not isinstance(load, TmemMove):
         raise ConstraintError(f"get_smem_store_op takes a copy of tcgen05.ld, not {load}")
     widths = scalar_of(elem_ty_acc).width, scalar_of(elem_ty_d).width
-    found = matrix_store(TmemLoad(load.shape, load.repeat, load.pack), *widths, layout_d.is_m_major_c())
-    if found is None or found.width != 16:
+    store = matrix_store(TmemLoad(load.shape, load.repeat, load.pack), *widths, layout_d.is_m_major_c())
+    if store is None or store.width != 16:
         return make_copy_atom(CopyUniversalOp(), elem_ty_d)
-    return make_copy_atom(StMatrix8x8x16bOp(found.transpose, found.matrices), elem_ty_d)
+    return make_copy_atom(StMatrix8x8x16bOp(store.transpose, store.matrices), elem_ty_d)
 
 
 def get_smem_layout_atom_ab(

@@ -191,10 +191,10 @@ class StaticPersistentGroupTileScheduler(StaticPersistentTileScheduler):
     ) -> GroupedWorkTileInfo:
         """The tile that is this block's turn."""
         plain = super().get_current_work()
-        found = self.helper.delinearize_z((*self.cta_id_in_cluster[:2], plain.tile_idx[2]), self.problem_shape_mnkl)
+        work = self.helper.delinearize_z((*self.cta_id_in_cluster[:2], plain.tile_idx[2]), self.problem_shape_mnkl)
         valid: Any = Boolean(plain.is_valid_tile)
         valid = valid & self.helper.search_state.found
-        return GroupedWorkTileInfo(plain.tile_idx, valid, found)
+        return GroupedWorkTileInfo(plain.tile_idx, valid, work)
 
     def initial_work_tile_info(  # type: ignore[override]  # another kind of tile, as documented
         self, *, loc: Any = None, ip: Any = None

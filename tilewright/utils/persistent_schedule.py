@@ -132,8 +132,8 @@ def most_resident(sm_count: int, cluster_size: int) -> int:
     (132, 116, 10)
     """
     groups, rest = (1, 0) if sm_count < SM_PER_GPC else divmod(sm_count, SM_PER_GPC)
-    found = groups * (SM_PER_GPC - SM_PER_GPC % cluster_size) + rest - rest % cluster_size
-    return min(found, sm_count)
+    clusters = groups * (SM_PER_GPC - SM_PER_GPC % cluster_size) + rest - rest % cluster_size
+    return min(clusters, sm_count)
 
 
 def _ceil_div(a: int, b: int) -> int:

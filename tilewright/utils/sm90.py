@@ -76,8 +76,8 @@ def make_trivial_tiled_mma(
     elif a in (I8, U8):
         op = MmaI8Op(a_dtype, b_dtype, acc_dtype, shape, *majors)
     else:
-        known = "Float16, BFloat16, TFloat32, Float8E4M3FN, Float8E5M2, Int8 and Uint8"
-        raise ConstraintError(f"make_trivial_tiled_mma: wgmma takes {known}, not {a_dtype}")
+        choices = "Float16, BFloat16, TFloat32, Float8E4M3FN, Float8E5M2, Int8 and Uint8"
+        raise ConstraintError(f"make_trivial_tiled_mma: wgmma takes {choices}, not {a_dtype}")
     return make_tiled_mma(op, atom_layout_mnk)
 
 

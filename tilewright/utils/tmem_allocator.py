@@ -111,10 +111,10 @@ class TmemAllocator:
         self, num_columns: int | None = None, *, num_cols: int | None = None, loc: Any = None, ip: Any = None
     ) -> None:
         """Allocate columns, by the allocating warp; the guide to tcgen05 calls their number ``num_cols``."""
-        given = [count for count in (num_columns, num_cols) if count is not None]
-        if len(given) != 1:
+        counts = [count for count in (num_columns, num_cols) if count is not None]
+        if len(counts) != 1:
             raise ConstraintError("TmemAllocator.allocate takes the number of columns once")
-        self._allocate(given[0])
+        self._allocate(counts[0])
 
     def _allocate(self, num_columns: int) -> None:
         if not self.check_valid_num_columns(num_columns):
@@ -254,9 +254,9 @@ def get_num_tmem_alloc_cols(
     >>> per_thread(lambda t: columns(t)[0], 32)[0], per_thread(lambda t: columns(t)[1], 32)[0]
     (64, 40)
     """
-    given = [tmem_tensors] if isinstance(tmem_tensors, Tensor) else list(tmem_tensors)
-    columns = sum(find_tmem_tensor_col_offset(tensor) for tensor in given)
-    found = max(LEAST, 1 << (columns - 1).bit_length()) if rounding else columns
-    if found > COLUMNS:
+    tensors = [tmem_tensors] if isinstance(tmem_tensors, Tensor) else list(tmem_tensors)
+    columns = sum(find_tmem_tensor_col_offset(tensor) for tensor in tensors)
+    count = max(LEAST, 1 << (columns - 1).bit_length()) if rounding else columns
+    if count > COLUMNS:
         raise ConstraintError(f"get_num_tmem_alloc_cols: {columns} columns are needed, and there are {COLUMNS}")
-    return found
+    return count

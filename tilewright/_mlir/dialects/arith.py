@@ -96,8 +96,8 @@ def _as_unsigned(value: Value, unsigned: bool = True) -> Value:
     kind = element_of(value.type)
     if not kind.is_integer:
         raise ConstraintError(f"integers are needed, not {value.type}")
-    wanted = SCALARS[f"{'u' if unsigned else 'i'}{kind.width}"]
-    return Builder.current().bitcast(value, with_element(value.type, wanted))
+    target = SCALARS[f"{'u' if unsigned else 'i'}{kind.width}"]
+    return Builder.current().bitcast(value, with_element(value.type, target))
 
 
 def _binary(name: str) -> Callable[..., Any]:
@@ -125,8 +125,8 @@ def _binary(name: str) -> Callable[..., Any]:
 def _cast(name: str) -> Callable[..., Any]:
     source, target, longer = (_CASTS | _CASTS_OF_UNSIGNED)[name]
 
-    def is_a(kind: ScalarType, wanted: str) -> bool:
-        return kind.is_integer if wanted == "integer" else kind.is_float
+    def is_a(kind: ScalarType, family: str) -> bool:
+        return kind.is_integer if family == "integer" else kind.is_float
 
     def emit(out: Any, in_: Any, *, loc: Any = None, ip: Any = None) -> Any:
         value = _value(in_)

@@ -86,10 +86,10 @@ _MEMORIES: dict[Any, AddressSpace] = {
 def addrspacecast(res: Any, arg: Any, *, loc: Any = None, ip: Any = None) -> Any:
     """The pointer as one to global memory, where it is generic, or the other way round; both hold one address."""
     pointer = pointer_of(arg, "llvm.addrspacecast")
-    wanted, both = getattr(res, "address_space", res), (AddressSpace.gmem, AddressSpace.generic)
-    if wanted != pointer.memspace and not (wanted in both and pointer.memspace in both):
+    space, both = getattr(res, "address_space", res), (AddressSpace.gmem, AddressSpace.generic)
+    if space != pointer.memspace and not (space in both and pointer.memspace in both):
         raise ConstraintError(
-            f"llvm.addrspacecast: a pointer to {pointer.memspace} cannot become one to {wanted}: pointers to global "
+            f"llvm.addrspacecast: a pointer to {pointer.memspace} cannot become one to {space}: pointers to global "
             "memory become generic ones, and generic ones pointers to global memory"
         )
     return pointer.llvm_ptr
@@ -121,10 +121,10 @@ def intr_ctlz(in_: Any, is_zero_poison: Any, *, res: Any = None, loc: Any = None
     if not (isinstance(value.type, ScalarType) and value.type.is_integer and value.type.width > 1):
         raise ConstraintError(f"llvm.intr_ctlz: an integer is needed, not {value.type}")
     result, width = class_of(value.type), value.type.width
-    left = wrap(value).to(class_of(SCALARS[f"u{width}"]))
+    remaining = wrap(value).to(class_of(SCALARS[f"u{width}"]))
     zeros = result(width)
     for step in (width >> i for i in range(1, width.bit_length())):
-        upper = left >> step
+        upper = remaining >> step
         zeros = select(upper != 0, result(zeros - step), zeros)
-        left = select(upper != 0, upper, left)
-    return zeros - result(left)
+        remaining = select(upper != 0, upper, remaining)
+    return zeros - result(remaining)

@@ -160,10 +160,10 @@ def _operands(what: str, args: tuple[Any, ...], named: dict[str, Any]) -> list[A
         args = args[1:]
     if len(args) > len(named):
         raise ConstraintError(f"nvvm.{what}: {len(args)} operands, but it takes {', '.join(named)}")
-    for name, given in zip(named, args, strict=False):
+    for name, value in zip(named, args, strict=False):
         if named[name] is not None:
             raise ConstraintError(f"nvvm.{what}: {name} is given twice")
-        named[name] = given
+        named[name] = value
     return list(named.values())
 
 
@@ -198,7 +198,7 @@ def atomicrmw(
         raise ConstraintError("nvvm.atomicrmw takes an AtomicOpKind, a pointer and one value; CAS a second one")
     kind = op.value[1:] if op in (AtomicOpKind.FADD, AtomicOpKind.UMIN, AtomicOpKind.UMAX) else op.value
     value, other = _number(a), None if b is None else _number(b)
-    given = type(value)
+    type_of_value = type(value)
     if op in _UNSIGNED and value.width in (32, 64):
         value = value.bitcast(Uint32 if value.width == 32 else Uint64)
     elif op in (AtomicOpKind.MIN, AtomicOpKind.MAX) and isinstance(value, (Uint32, Uint64)):  # these are of signed ones
@@ -212,7 +212,7 @@ def atomicrmw(
         sem=mem_order.value if mem_order is not None else None,
         scope=syncscope.value if syncscope is not None else None,
     )
-    return old if type(old) is given else old.bitcast(given)
+    return old if type(old) is type_of_value else old.bitcast(type_of_value)
 
 
 def red(
@@ -268,8 +268,8 @@ def _extreme(what: str, of_two: Any, args: tuple[Any, ...], named: dict[str, Any
     first, second, third = _operands(what, args, named)
     if first is None or second is None:
         raise ConstraintError(f"nvvm.{what} takes two or three floats")
-    found = of_two(_number(first), _number(second))
-    return found if third is None else of_two(found, _number(third))
+    extreme = of_two(_number(first), _number(second))
+    return extreme if third is None else of_two(extreme, _number(third))
 
 
 def elect_sync(res: Any = None, *, membermask: Any = None, loc: Any = None, ip: Any = None) -> Any:

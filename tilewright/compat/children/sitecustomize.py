@@ -9,12 +9,12 @@ import sys
 def _next_one(folder: str) -> None:
     """Run the ``sitecustomize`` that this one hides."""
     sys.path[:] = [place for place in sys.path if os.path.abspath(place) != folder]
-    found = importlib.machinery.PathFinder.find_spec("sitecustomize", sys.path)
-    if found is not None and found.loader is not None:
-        found.loader.exec_module(importlib.util.module_from_spec(found))
+    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", sys.path)
+    if spec is not None and spec.loader is not None:
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
-def _serve(folder: str, asked: str) -> None:
+def _serve(folder: str, name: str) -> None:
     package = os.path.dirname(os.path.dirname(os.path.dirname(folder)))
     if package not in sys.path:
         sys.path.append(package)  # a source tree that only the parent had on its path
@@ -22,7 +22,7 @@ def _serve(folder: str, asked: str) -> None:
         from tilewright import compat
     except ImportError:
         return  # another Python, without what the package needs
-    compat.install(cpu="cpu" in asked.split(","), replace="replace" in asked.split(","))
+    compat.install(cpu="cpu" in name.split(","), replace="replace" in name.split(","))
 
 
 _folder = os.path.dirname(os.path.abspath(__file__))

@@ -30,11 +30,11 @@ def main(arguments: list[str] | None = None) -> int:
         parser.add_argument(f"--{name}", action="store_true", help=text)
     parser.add_argument("--target", default="", help="a triple; exported functions are C source, for any of them")
     parser.add_argument("--with-tvm-ffi", action="store_true", help="adds nothing")
-    asked = vars(parser.parse_args(arguments))
-    if not any(asked[name] for name in answers):
+    options = vars(parser.parse_args(arguments))
+    if not any(options[name] for name in answers):
         parser.error("say what to print: " + ", ".join(f"--{name}" for name in answers))
     for name, (answer, _) in answers.items():
-        if asked[name]:
+        if options[name]:
             print(answer)
     return 0
 

@@ -315,10 +315,10 @@ def _make(
     leaves: list[Any] = []
 
     def leaf(x: Any) -> Leaf:
-        known = unwrap(x)
-        if isinstance(known, int):
-            return Leaf(known)
-        leaves.append(as_numeric(known))
+        value = unwrap(x)
+        if isinstance(value, int):
+            return Leaf(value)
+        leaves.append(as_numeric(value))
         return Leaf(0, len(leaves) - 1)
 
     parts = tuple((ModePart(name, leaf(n), leaf(d), i == 0),) for i, (name, n, d) in enumerate(modes))

@@ -86,8 +86,8 @@ class PipelineConfig:
         >>> config.stride("wait"), config.stride("release")
         (4, 1)
         """
-        given = self.interleave_stride
-        return int(given[ROLES.index(step)] if isinstance(given, (tuple, list)) else given)
+        stride = self.interleave_stride
+        return int(stride[ROLES.index(step)] if isinstance(stride, (tuple, list)) else stride)
 
     def _check_strides(self) -> None:
         given = self.interleave_stride
@@ -115,8 +115,8 @@ class PipelineConfig:
     @property
     def cluster(self) -> Layout | None:
         """The layout of the cluster's blocks; None: no cluster."""
-        given = self.cta_layout_vmnk
-        return given if given is None or isinstance(given, Layout) else make_layout(tuple(given))
+        layout = self.cta_layout_vmnk
+        return layout if layout is None or isinstance(layout, Layout) else make_layout(tuple(layout))
 
     @property
     def blocks(self) -> int:
@@ -162,17 +162,17 @@ class PipelineConfig:
 
     @staticmethod
     def _of(kind: PipelineType, fields: dict[str, Any]) -> PipelineConfig:
-        known = {f.name for f in dataclasses.fields(PipelineConfig)} - {"pipeline_type"}
-        if unknown := set(fields) - known:
+        names = {f.name for f in dataclasses.fields(PipelineConfig)} - {"pipeline_type"}
+        if unknown := set(fields) - names:
             raise ConstraintError(
-                f"PipelineConfig of {kind.name}: unknown {sorted(unknown)}; there are {sorted(known)}"
+                f"PipelineConfig of {kind.name}: unknown {sorted(unknown)}; there are {sorted(names)}"
             )
         return PipelineConfig(kind, **fields)
 
     def make(self, **replaced: Any) -> Any:
         """The pipeline, its mbarriers initialised; without a barrier of the block behind that."""
         config = dataclasses.replace(self, **replaced)
-        given: dict[str, Any] = {
+        arguments: dict[str, Any] = {
             "num_stages": config.num_stages,
             "producer_group": config.producer_group,
             "consumer_group": config.consumer_group,
@@ -181,12 +181,12 @@ class PipelineConfig:
         }
         kind = config.pipeline_type
         if kind is not PipelineType.AsyncAsync:
-            given["cta_layout_vmnk"] = config.cluster
+            arguments["cta_layout_vmnk"] = config.cluster
         if kind.producer in ("tma", "clc"):
-            given["tx_count"] = config.num_bytes
+            arguments["tx_count"] = config.num_bytes
         if kind in (PipelineType.TmaAsync, PipelineType.TmaUmma):
-            given["mcast_mode_mn"] = config.mcast_mode_mn
-        made = _CLASSES[kind].create(**given)
+            arguments["mcast_mode_mn"] = config.mcast_mode_mn
+        made = _CLASSES[kind].create(**arguments)
         if kind.producer == "async" and config.async_producer_op is not PipelineOp.AsyncThread:
             full = made.sync_object_full.recast_to_new_op_type(config.async_producer_op)
             made = dataclasses.replace(made, sync_object_full=full)

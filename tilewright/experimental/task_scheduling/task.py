@@ -206,8 +206,8 @@ def _holds(block: Block, run: _Run, local: Any) -> Any:
 def _called(skip: Any, queue: Any, tile: Any) -> Any:
     """``skip_if``, a function of (queue, tile) or of the tile."""
     function = getattr(skip, "function", skip)
-    wanted = len(inspect.signature(function).parameters) - (1 if hasattr(skip, "__self__") else 0)
-    return skip(queue, tile) if wanted == 2 else skip(tile)
+    count = len(inspect.signature(function).parameters) - (1 if hasattr(skip, "__self__") else 0)
+    return skip(queue, tile) if count == 2 else skip(tile)
 
 
 def _bound(bound: Any, run: _Run) -> Any:
@@ -288,9 +288,9 @@ def _advance(op: str, side: str, resource: Any, run: _Run) -> None:
 def _work(step: Step, run: _Run, local: Any) -> None:
     """A call of a work method, with what it is told; what it returns is kept."""
     resource, method = step.resource, step.work
-    given = [_value(x, run, local) for x in step.args]
+    arguments = [_value(x, run, local) for x in step.args]
     named = {name: _value(x, run, local) for name, x in step.kwargs.items()}
-    result = BoundWork(method, resource).run(_stage_info(step, run), *given, **named)
+    result = BoundWork(method, resource).run(_stage_info(step, run), *arguments, **named)
     if isinstance(resource, WorkQueue) and method.name == "get_and_advance_work_tile":
         run.tile = result
         return

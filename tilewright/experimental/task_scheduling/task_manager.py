@@ -65,8 +65,8 @@ class TaskManager:
     def setup_resources_and_tasks(self) -> None:
         """Allocate shared memory, make the pipelines, and meet: in code that all threads of the cluster run."""
         if self.smem_allocator is not None:
-            found = self.smem_allocator.context
-            self.context = ResourceContext(found.smem_base, self.tmem_ptr_i32 or found.tmem_ptr_i32)
+            context = self.smem_allocator.context
+            self.context = ResourceContext(context.smem_base, self.tmem_ptr_i32 or context.tmem_ptr_i32)
         else:
             self.context = ResourceContext(None, self.tmem_ptr_i32)
         groups = {group for resource in self.resources if (group := resource.__dict__.get("_group")) is not None}

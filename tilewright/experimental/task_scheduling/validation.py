@@ -189,9 +189,9 @@ def _of_progress(tasks: list[Any]) -> Iterator[str]:
             while places[i] < len(line) and run.goes_on(i, line[places[i]]):
                 places[i] += 1
                 moved = True
-    left = {t: line[at] for (t, _), line, at in zip(lanes, lines, places, strict=True) if at < len(line)}
-    if left:
-        where = "; ".join(f"task {task.name!r} at {step.label}" for task, step in left.items())
+    next_ops = {t: line[at] for (t, _), line, at in zip(lanes, lines, places, strict=True) if at < len(line)}
+    if next_ops:
+        where = "; ".join(f"task {task.name!r} at {step.label}" for task, step in next_ops.items())
         yield f"the schedules do not come to an end: {where} wait for steps that no other task comes to"
 
 
@@ -209,8 +209,8 @@ def _unrolled(block: Block, most: int, at: tuple[int, int] = (0, 1)) -> Iterator
         if isinstance(item, Step):
             yield item
         elif item.kind == "domain":
-            found = _count(item)
-            count = 1 if found is None else min(found, most)
+            turns = _count(item)
+            count = 1 if turns is None else min(turns, most)
             for i in range(count):
                 yield from _unrolled(item, most, (i, count))
         elif _runs(item, *at):
@@ -238,21 +238,21 @@ class _Counts:
             for step in line:
                 for resource in _members(step.resource):
                     ops.setdefault(resource, set()).add(step.op)
-            for resource, found in ops.items():
+            for resource, counts in ops.items():
                 config = resource.pipeline_config
                 for opens, closes, flag in (
                     ("acquire", "commit", config is not None and config.advance_on_acquire),
                     ("wait", "release", config is not None and config.advance_on_wait),
                 ):
-                    if closes in found:
+                    if closes in counts:
                         self.closers.setdefault((resource, closes), set()).add(i)
-                    if flag or closes not in found:
+                    if flag or closes not in counts:
                         self.early.add((i, resource, opens))
 
     def _lane(self, line: int, resource: Any, op: str) -> int:
         task, warp = self.lanes[line]
-        found = lane_of(task, resource, op)
-        return warp if found is None else found
+        lane = lane_of(task, resource, op)
+        return warp if lane is None else lane
 
     def _is_closed(self, resource: Any, op: str, stage: int) -> bool:
         """Whether all whose turn it is have closed a stage, counted from the first one on."""

@@ -59,13 +59,13 @@ class WorkMethod:
 
     def slots(self) -> list[str]:
         """The names of the variables that it returns."""
-        found = [x if isinstance(x, str) else getattr(x, "name", "") for x in self.returns]
-        if not all(found):
+        names = [x if isinstance(x, str) else getattr(x, "name", "") for x in self.returns]
+        if not all(names):
             raise ConstraintError(
                 f"{self.name}: returns= names attributes of the class (TaskLocalVariable.uninitialized() or a field), "
                 f"not {self.returns!r}"
             )
-        return found
+        return names
 
     def __get__(self, resource: Any, owner: type | None = None) -> Any:
         return self if resource is None else BoundWork(self, resource)

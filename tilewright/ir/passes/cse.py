@@ -18,7 +18,7 @@ def eliminate_common_subexpressions(function: Function) -> None:
 
 
 def _scope(block: Block, outer: dict[Key, Op], replaced: dict[Value, Value]) -> None:
-    known = dict(outer)
+    available = dict(outer)
     kept: list[Op] = []
     for op in block.ops:
         op.operands = [replaced.get(v, v) for v in op.operands]
@@ -27,13 +27,13 @@ def _scope(block: Block, outer: dict[Key, Op], replaced: dict[Value, Value]) -> 
             op.attrs["within"] = tuple([(replaced.get(c, c), replaced.get(e, e), step) for c, e, step in pairs])
         if op.opcode in SHARED and op.attrs.get("name") != "clock":
             key = _key(op)
-            first = known.setdefault(key, op)
+            first = available.setdefault(key, op)
             if first is not op:
                 _keep_common(first, op)
                 replaced.update(zip(op.results, first.results, strict=True))
                 continue
         for region in op.regions:
-            _scope(region, known, replaced)
+            _scope(region, available, replaced)
         kept.append(op)
     block.ops[:] = kept
 

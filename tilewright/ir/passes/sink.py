@@ -24,11 +24,11 @@ def sink_divisions(function: Function) -> None:
 
 def _dividing(function: Function) -> set[Value]:
     """The results of divisions that may fail, and what is computed from them."""
-    found: set[Value] = set()
+    dividing: set[Value] = set()
     for op in function.walk():
-        if _may_fail(op) or not found.isdisjoint(op.operands):
-            found.update(op.results)
-    return found
+        if _may_fail(op) or not dividing.isdisjoint(op.operands):
+            dividing.update(op.results)
+    return dividing
 
 
 def _sink(block: Block, uses: Counter[Value], dividing: set[Value]) -> None:

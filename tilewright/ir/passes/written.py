@@ -22,17 +22,17 @@ def writes(function: Function) -> Iterator[tuple[Value, Op]]:
 
 def written_by_host(host: Function) -> dict[int, Op]:
     """The parameters of a host function that it, or a kernel that it launches, writes through; each with such an op."""
-    found: dict[Value, Op] = {}
+    writers: dict[Value, Op] = {}
     for op in host.walk():
         if op.opcode == "launch":
             kernel: Function = op.attrs["kernel"]
-            given = dict(zip(kernel.params, LaunchOperands.of(op).arguments, strict=True))
+            arguments = dict(zip(kernel.params, LaunchOperands.of(op).arguments, strict=True))
             for root, write in writes(kernel):
-                if root in given:
-                    found.setdefault(origin(given[root]), write)
+                if root in arguments:
+                    writers.setdefault(origin(arguments[root]), write)
     for root, write in writes(host):
-        found.setdefault(root, write)
-    return {i: found[p] for i, p in enumerate(host.params) if p in found}
+        writers.setdefault(root, write)
+    return {i: writers[p] for i, p in enumerate(host.params) if p in writers}
 
 
 def _targets(op: Op) -> list[Value]:

@@ -63,8 +63,8 @@ def warp_of(group: Group, row: int) -> Actor:
 
 def lanes_of(group: Group, mask: np.ndarray[Any, Any] | None) -> np.ndarray[Any, Any]:
     """The rows of the lanes of a mask (None: all), as accesses name them."""
-    found = group.registers.get("check.lanes")
-    if found is None:
-        found = group.registers["check.lanes"] = np.arange(group.lanes_count)
-    lanes: np.ndarray[Any, Any] = found if mask is None else found[mask]
+    remembered = group.registers.get("check.lanes")
+    if remembered is None:
+        remembered = group.registers["check.lanes"] = np.arange(group.lanes_count)
+    lanes: np.ndarray[Any, Any] = remembered if mask is None else remembered[mask]
     return lanes

@@ -16,18 +16,18 @@ def buffers_of(launch: Launch, parameters: set[int] | None) -> set[Any]:
     space = launch.space
     if parameters is None:
         return set(space.exposed())
-    found: set[Any] = set()
+    buffers: set[Any] = set()
     for number in parameters:
         value = launch.slots[launch.program.params[number]]
         if isinstance(value, Ptr):
-            found.add(value.buf)
+            buffers.add(value.buf)
         elif launch.program.function.params[number].type == TENSOR_MAP:
             tensor_map = TensorMap.of_image(value)
             address = tensor_map.address if tensor_map is not None else 0
-            found.update(b for b in space.exposed() if b.base + b.low <= address < b.base + b.high)
-    ranges = [(b.base + b.low, b.base + b.high) for b in found if isinstance(getattr(b, "low", None), int)]
-    if len(ranges) < len(found):
+            buffers.update(b for b in space.exposed() if b.base + b.low <= address < b.base + b.high)
+    ranges = [(b.base + b.low, b.base + b.high) for b in buffers if isinstance(getattr(b, "low", None), int)]
+    if len(ranges) < len(buffers):
         return set(space.exposed())
     # Arrays may overlap (views of one): who writes to one writes to both.
     overlapping = [b for b in space.exposed() if any(b.base + b.low < h and lo < b.base + b.high for lo, h in ranges)]
-    return found | set(overlapping)
+    return buffers | set(overlapping)

@@ -20,7 +20,7 @@ SHOWN = 4  # the most places that are named where blocks could synchronise
 
 
 def explain(
-    layout: ClockColumns, now: Site, then: Site, threads: list[int], shared: bool, known: KernelFacts
+    layout: ClockColumns, now: Site, then: Site, threads: list[int], shared: bool, facts: KernelFacts
 ) -> tuple[str, str]:
     """(why, fix) for the accesses ``now`` and ``then`` by the identities ``threads`` (unit * 32 + lane) of the kernel
     of which these facts are known."""
@@ -43,7 +43,7 @@ def explain(
             "between atomics and plain accesses",
         )
     if block != other_block:
-        return _of_two_blocks(now, then, shared, known)
+        return _of_two_blocks(now, then, shared, facts)
     if now.op is not None and then.op is not None and now.op.loc is not None and now.op.loc == then.op.loc:
         return _one_line({now.verb, then.verb}, "sync_warp" if warp == other_warp else "sync_threads")
     if warp == other_warp:
@@ -52,7 +52,7 @@ def explain(
             "cute.arch.sync_warp() between the two",
         )
     fix = "cute.arch.sync_threads() (or a named barrier of the warps that take part) between the two"
-    if known.mbarriers:
+    if facts.mbarriers:
         fix += (
             "; where an mbarrier or a pipeline guards these bytes: write before the arrival (commit), read after "
             "the wait and before the arrival that releases them"
@@ -107,7 +107,7 @@ def _of_a_copy_or_wgmma(earlier: str, later: str, reads: bool, wrote: str = "") 
     return None
 
 
-def _of_two_blocks(now: Site, then: Site, shared: bool, known: KernelFacts) -> tuple[str, str]:
+def _of_two_blocks(now: Site, then: Site, shared: bool, facts: KernelFacts) -> tuple[str, str]:
     if shared:
         return (
             "the two threads are in different blocks of the cluster",
@@ -121,7 +121,7 @@ def _of_two_blocks(now: Site, then: Site, shared: bool, known: KernelFacts) -> t
             'cute.arch.store(..., sem="release"), atomics',
         )
     return (
-        f"blocks run in any order, and no release and acquire of scope gpu orders these two; {_meeting(known.calls)}",
+        f"blocks run in any order, and no release and acquire of scope gpu orders these two; {_meeting(facts.calls)}",
         "let each block write its own elements, use an atomic, end the kernel between the two, or publish by "
         "a release (a fence or st.release, after the block's barrier) that the other acquires (ld.acquire or a "
         "fence, before its block's barrier)",
@@ -145,7 +145,7 @@ def _one_line(verbs: set[str], barrier: str) -> tuple[str, str]:
 
 def _meeting(calls: list[Op]) -> str:
     """Where the blocks of a kernel could learn of each other's writes, and what all these places lack."""
-    found: dict[str, None] = {}
+    meetings: dict[str, None] = {}
     releases = acquires = False
     for op in calls:
         atom = op.attrs["atom"]
@@ -158,10 +158,10 @@ def _meeting(calls: list[Op]) -> str:
         releases |= any(a.order in ("release", "acq_rel") for a in flags) or any(o.release for o in fences)
         acquires |= any(a.order in ("acquire", "acq_rel") for a in flags) or any(o.acquire for o in fences)
         if flags or fences:
-            found[f"{atom.mnemonic()} at {op.loc}"] = None
-    if not found:
+            meetings[f"{atom.mnemonic()} at {op.loc}"] = None
+    if not meetings:
         return "nothing in this kernel tells a block of what another one has written (no flag, lock or ticket)"
-    places = list(found)
+    places = list(meetings)
     more = f" and {len(places) - SHOWN} more" if len(places) > SHOWN else ""
     lack = [word for word, there in (("release", releases), ("acquire", acquires)) if not there]
     none = f"; no {' or '.join(lack)} is among them" if lack else ""

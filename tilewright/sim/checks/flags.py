@@ -202,12 +202,12 @@ class Flags:
         lane: int | None,
         block: int,
         site: Site,
-        found: dict[tuple[int, int], SparseClock],
+        releases: dict[tuple[int, int], SparseClock],
     ) -> None:
         acquires = site.order in ("acquire", "acq_rel")
         visible = [
             (source, level, know)
-            for (source, level), know in found.items()
+            for (source, level), know in releases.items()
             if min(level, site.scope) >= self.covers(source, block)
         ]
         for source, level, know in visible:
@@ -215,8 +215,8 @@ class Flags:
                 clocks.learn(warp, know, lane)
             else:
                 self.has_seen(clocks, warp, know, source, min(level, site.scope), lane)
-        if acquires and site.order == "acq_rel" and len(visible) == len(found):
-            found.clear()  # what this operation releases contains it all
+        if acquires and site.order == "acq_rel" and len(visible) == len(releases):
+            releases.clear()  # what this operation releases contains it all
 
     def has_seen(
         self, clocks: Clocks, warp: int, know: SparseClock, source: int, level: int, lane: int | None = None
@@ -242,7 +242,7 @@ class Flags:
     def released_by_fence(self, clocks: Clocks, warp: int, lane: int | None, scope: int) -> Released:
         """What a relaxed write releases: what was before the last fence of its thread, and of threads of its block that
         are known to have fenced."""
-        fences, found, level = self.fenced.get(clocks, {}), SparseClock(), len(SCOPES)
+        fences, released, level = self.fenced.get(clocks, {}), SparseClock(), len(SCOPES)
         first = warp - warp % self.layout.warps
         mine = fences.get(warp, {})
         own = [
@@ -253,12 +253,12 @@ class Flags:
         for other in range(first, first + self.layout.warps):
             if other != warp:
                 # Releases are cumulative: a fence of another warp that is known here covers this write, too.
-                known = int(clocks.clocks[warp, clocks.own[other]])
-                own += [f for f in fences.get(other, {}).values() if f.clock <= known]
+                other_clock = int(clocks.clocks[warp, clocks.own[other]])
+                own += [f for f in fences.get(other, {}).values() if f.clock <= other_clock]
         for fence in own:
-            found.join(fence.know)
+            released.join(fence.know)
             level = min(level, fence.level)
-        return (found, min(level, scope)) if own else (None, 0)
+        return (released, min(level, scope)) if own else (None, 0)
 
     def _for_lane(self, fence: Fenced, clocks: Clocks, warp: int, lane: int) -> Fenced:
         """What a fence of the whole warp covers for one lane: what the other lanes did before it only if the lanes have
@@ -312,10 +312,10 @@ class Flags:
         first = warp - warp % self.layout.warps
         for other in range(first, first + self.layout.warps):
             # Another warp of the block may have read the flag, if a barrier has ordered its read before this fence.
-            known = int(clocks.now[warp]) if other == warp else int(clocks.clocks[warp, clocks.own[other]])
+            other_clock = int(clocks.now[warp]) if other == warp else int(clocks.clocks[warp, clocks.own[other]])
             together = int(clocks.clocks[warp, clocks.own[warp]])
             for item in seen.get(other, ()):
-                if item.clock <= known and min(item.level, level) >= self.covers(item.block, block):
+                if item.clock <= other_clock and min(item.level, level) >= self.covers(item.block, block):
                     # What a lane alone has read since the lanes synchronised, its own fence alone acquires.
                     alone = other == warp and item.lane is not None and item.clock > together
                     if alone and lane is not None and lane != item.lane:
@@ -327,12 +327,12 @@ def _by_place(
     clocks: Clocks, group: Group, at: Array, rows: Array, lanes: Array, by_lane: bool
 ) -> list[tuple[int, int, int | None]]:
     """(warp, place, lane) of the lanes that act; lane None where a whole warp names one place (unless ``by_lane``)."""
-    found: list[tuple[int, int, int | None]] = []
+    places: list[tuple[int, int, int | None]] = []
     for row in np.unique(rows):
         mine = rows == row
         where, warp = at[mine], int(group.warps[row])
         if not by_lane and mine.sum() == clocks.exists[warp].sum() and (where == where[0]).all():
-            found.append((warp, int(where[0]), None))
+            places.append((warp, int(where[0]), None))
         else:
-            found += [(warp, int(p), int(n)) for p, n in zip(where, lanes[mine], strict=True)]
-    return found
+            places += [(warp, int(p), int(n)) for p, n in zip(where, lanes[mine], strict=True)]
+    return places

@@ -19,25 +19,25 @@ SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 def as_json(finding: Finding) -> Json:
     """A finding as a dictionary of plain values; what is not known is left out."""
-    found: Json = {"rule": finding.rule, "level": finding.level, "kernel": finding.kernel, "what": finding.what}
-    found["parties"] = [_party(party) for party in finding.parties]
+    fields: Json = {"rule": finding.rule, "level": finding.level, "kernel": finding.kernel, "what": finding.what}
+    fields["parties"] = [_party(party) for party in finding.parties]
     if finding.memory is not None:
-        found["memory"] = _memory(finding.memory)
-    found |= {
+        fields["memory"] = _memory(finding.memory)
+    fields |= {
         name: text
         for name, text in (("why", finding.why), ("fix", finding.fix), ("schedule", finding.schedule))
         if text
     }
-    found["count"] = finding.count
-    found["text"] = str(finding)
-    return found
+    fields["count"] = finding.count
+    fields["text"] = str(finding)
+    return fields
 
 
 def _party(party: Party) -> Json:
-    found: Json = {"does": party.does, "location": _location(party.location)}
+    fields: Json = {"does": party.does, "location": _location(party.location)}
     if party.who is not None:
-        found["who"] = _actor(party.who)
-    return found
+        fields["who"] = _actor(party.who)
+    return fields
 
 
 def _location(where: Location | None) -> Json | None:
@@ -47,7 +47,7 @@ def _location(where: Location | None) -> Json | None:
 
 
 def _actor(who: Actor) -> Json:
-    known = {
+    fields = {
         "warp": who.warp,
         "lane": who.lane,
         "thread": who.thread,
@@ -55,19 +55,19 @@ def _actor(who: Actor) -> Json:
         "role": who.role or None,
     }
     return {"block": list(who.block)} | {
-        name: list(value) if isinstance(value, tuple) else value for name, value in known.items() if value is not None
+        name: list(value) if isinstance(value, tuple) else value for name, value in fields.items() if value is not None
     }
 
 
 def _memory(memory: MemoryPlace) -> Json:
-    found: Json = {"space": memory.space, "bytes": memory.size, "offset": memory.offset}
+    fields: Json = {"space": memory.space, "bytes": memory.size, "offset": memory.offset}
     if memory.name:
-        found["tensor"] = memory.name
+        fields["tensor"] = memory.name
     if memory.element is not None:
-        found["element"] = list(memory.element) if isinstance(memory.element, tuple) else memory.element
+        fields["element"] = list(memory.element) if isinstance(memory.element, tuple) else memory.element
     if memory.allocated is not None:
-        found["allocated"] = _location(memory.allocated)
-    return found
+        fields["allocated"] = _location(memory.allocated)
+    return fields
 
 
 def document(findings: Iterable[Json]) -> Json:
@@ -95,7 +95,7 @@ def _result(finding: Json, rule: int, base: Path) -> Json:
         if party["location"]
     ]
     more = [f"{name}: {finding[name]}" for name in ("why", "fix", "schedule") if name in finding]
-    found: Json = {
+    fields: Json = {
         "ruleId": finding["rule"],
         "ruleIndex": rule,
         "level": LEVELS[finding["level"]],
@@ -109,8 +109,8 @@ def _result(finding: Json, rule: int, base: Path) -> Json:
     lines = [
         f"{party['location']['file']}:{party['location']['line']}" for party in finding["parties"] if party["location"]
     ]
-    found["partialFingerprints"] = {"rule/lines": ":".join([finding["rule"], *sorted(Path(p).name for p in lines)])}
-    return found
+    fields["partialFingerprints"] = {"rule/lines": ":".join([finding["rule"], *sorted(Path(p).name for p in lines)])}
+    return fields
 
 
 def _by(party: Json) -> str:

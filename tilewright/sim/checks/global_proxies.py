@@ -43,9 +43,9 @@ class Write(NamedTuple):
 
 class GlobalProxies(Checker):
     def begin(self, launch: Launch) -> None:
-        self.launch, known = launch, kernel_facts(launch.program)
-        both = buffers_of(launch, known.by_threads) & buffers_of(launch, known.by_async_proxy)
-        self.shift = known.granules[False].bit_length() - 1
+        self.launch, facts = launch, kernel_facts(launch.program)
+        both = buffers_of(launch, facts.by_threads) & buffers_of(launch, facts.by_async_proxy)
+        self.shift = facts.granules[False].bit_length() - 1
         # For each cell its last write by a thread (number + 1, and the lane), which no asynchronous one has replaced.
         self.written = {b: np.zeros((b.bytes.size >> self.shift) + 1, np.int64) for b in both if b.bytes.size < LARGEST}
         self.writes: list[Write] = []

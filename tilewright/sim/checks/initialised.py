@@ -22,41 +22,41 @@ Written = dict[Value, frozenset[int]]
 
 def maybe_unwritten(function: Function) -> set[Op]:
     """The ``frag.alloc`` ops whose registers may be read before they are written."""
-    found: set[Op] = set()
-    _follow(function.body, {}, found, sure=True)
-    return found
+    fragments: set[Op] = set()
+    _follow(function.body, {}, fragments, sure=True)
+    return fragments
 
 
 def never_written(function: Function) -> set[Op]:
     """The ``frag.alloc`` ops of which a register is read that no op above the read writes, on any path."""
-    found: set[Op] = set()
-    _follow(function.body, {}, found, sure=False)
-    return found
+    fragments: set[Op] = set()
+    _follow(function.body, {}, fragments, sure=False)
+    return fragments
 
 
-def _follow(block: Block, written: Written, found: set[Op], sure: bool) -> Written:
+def _follow(block: Block, written: Written, fragments: set[Op], sure: bool) -> Written:
     """The registers that are written after a block, given those before it: on all paths (``sure``), or on some."""
     for op in block.ops:
         if op.opcode == "if":
             # Surely written after a branch is what both arms write; an arm without an else writes nothing.
-            arms = [_follow(region, dict(written), found, sure) for region in op.regions]
+            arms = [_follow(region, dict(written), fragments, sure) for region in op.regions]
             written = in_both(*arms) if sure else _in_either(*arms)
         elif op.opcode == "for":
             # A loop that may run no iteration is not sure to write anything.
-            after = _follow(op.regions[0], dict(written), found, sure)
+            after = _follow(op.regions[0], dict(written), fragments, sure)
             written = after if not sure or _turns(op) else written
         elif op.opcode == "while":
             # The condition of a while loop is evaluated at least once, its body possibly never.
-            written = _follow(op.regions[0], written, found, sure)
-            after = _follow(op.regions[1], dict(written), found, sure)
+            written = _follow(op.regions[0], written, fragments, sure)
+            after = _follow(op.regions[1], dict(written), fragments, sure)
             written = written if sure else after
         else:
             reads, writes = touched(op) if sure else possibly_touched(op, written)
             for value, needed in reads:
                 if value.op is not None and not needed <= written.get(value, frozenset()):
-                    found.add(value.op)
-            for value, given in writes:
-                written[value] = written.get(value, frozenset()) | given
+                    fragments.add(value.op)
+            for value, registers in writes:
+                written[value] = written.get(value, frozenset()) | registers
     return written
 
 

@@ -33,8 +33,8 @@ def may_overflow(op: Op) -> bool:
     if op.opcode in ("shl", "shr"):
         return bool(op.attrs.get("wraps"))
     if op.opcode in ("abs", "div", "floordiv"):  # of the least integer: abs, and the quotient by -1
-        known = op.opcode != "abs" and isinstance(op.operands[1], Constant) and op.operands[1].value != -1
-        return is_signed(element_of(op.result.type)) and not known
+        may_be = op.opcode != "abs" and isinstance(op.operands[1], Constant) and op.operands[1].value != -1
+        return is_signed(element_of(op.result.type)) and not may_be
     return op.opcode in SIGNED and bool(op.attrs.get("wraps")) and is_signed(element_of(op.result.type))
 
 
@@ -122,13 +122,13 @@ def _invariant(value: Value, inside: set[Value]) -> tuple[Op, ...] | None:
     if op is None or op.opcode not in ELEMENTWISE | {"cast", "select"}:  # without an op: what a loop carries
         return None
     parts = [_invariant(operand, inside) for operand in op.operands]
-    found = dict.fromkeys(step for part in parts for step in part or ())
-    return None if None in parts else (*found, op)
+    ops = dict.fromkeys(step for part in parts for step in part or ())
+    return None if None in parts else (*ops, op)
 
 
 def polling_reads(ops: list[Op]) -> set[Op]:
     """The ops in while loops that read global memory and change nothing: what a block waits with."""
-    found = set()
+    reads = set()
     for loop in ops:
         if loop.opcode != "while":
             continue
@@ -137,13 +137,13 @@ def polling_reads(ops: list[Op]) -> set[Op]:
             if not isinstance(pointer, PtrType) or pointer.space not in (MemSpace.GMEM, MemSpace.GENERIC):
                 continue
             if op.opcode == "load":
-                found.add(op)
+                reads.add(op)
             elif op.opcode == "call":
                 atom, value = op.attrs["atom"], op.operands[-1]
                 nothing = isinstance(value, Constant) and not value.value
                 if atom.atomic:
                     if atom.kind in ("add", "or", "xor") and nothing:
-                        found.add(op)
+                        reads.add(op)
                 elif op.results and any(a.reads and not a.writes for a in atom.accesses):
-                    found.add(op)
-    return found
+                    reads.add(op)
+    return reads

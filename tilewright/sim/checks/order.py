@@ -123,15 +123,15 @@ class HappensBefore(Observer):
         self.brought: dict[int, tuple[int, int]] = {}  # by mbarrier: unit and clock of the bytes that have come
 
     def begin(self, launch: Launch) -> None:
-        known = kernel_facts(launch.program)
-        self.sites, self.results_unused = known.sites, known.results_unused
-        self.without_groups = known.without_groups
-        self.layout = ClockColumns(launch.geometry, known.agents, known.mbarriers)
+        facts = kernel_facts(launch.program)
+        self.sites, self.results_unused = facts.sites, facts.results_unused
+        self.without_groups = facts.without_groups
+        self.layout = ClockColumns(launch.geometry, facts.agents, facts.mbarriers)
         self.flags = Flags(self.layout)
-        if known.polling_loops:
-            self.flags.versions = Versions(self.layout, known.polling_loops, launch.program)
+        if facts.polling_loops:
+            self.flags.versions = Versions(self.layout, facts.polling_loops, launch.program)
         self.issuing: tuple[int, int, Snapshot] | None = None
-        self.stages = Stages(known.shared_names) if known.staged else None
+        self.stages = Stages(facts.shared_names) if facts.staged else None
 
     def wave(self, wave: Wave) -> None:
         clocks = self.waves[wave] = Clocks(self.layout, self.blocks, len(wave.coords))

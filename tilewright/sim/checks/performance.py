@@ -136,14 +136,14 @@ class Performance(Checker):
 
 def redundant(function: Function) -> list[tuple[Op, Op]]:
     """Pairs of ``sync_threads`` one after the other with no access to memory in between."""
-    found: list[tuple[Op, Op]] = []
+    pairs: list[tuple[Op, Op]] = []
 
     def follow(block: Block) -> None:
         last: Op | None = None
         for op in block.ops:
             if op.opcode == "call" and op.attrs["atom"].whole_block:
                 if last is not None:
-                    found.append((last, op))
+                    pairs.append((last, op))
                 last = op
             elif op.regions or op.opcode in ("load", "store", "call"):
                 last = None
@@ -151,4 +151,4 @@ def redundant(function: Function) -> list[tuple[Op, Op]]:
                 follow(region)
 
     follow(function.body)
-    return found
+    return pairs

@@ -56,8 +56,8 @@ def flat_offsets(buffer: SharedBuffer, group: Group, off: Array, mask: Array | N
         base = base[mask]
     if off.size and int(off.max()) >> RANK_SHIFT:
         off, base = buffer._mapped(off, base)
-    found: Array = off + base
-    return found
+    offsets: Array = off + base
+    return offsets
 
 
 def shared_memory(offset: int, size: int, names: SharedNames) -> MemoryPlace:
@@ -95,10 +95,10 @@ def _coordinate(owner: Any, at: int) -> tuple[int, ...] | None:
     # A byte of a broadcast or reversed array has no coordinate, or several.
     if not strides or any(s <= 0 for s in strides):
         return None
-    found = [0] * len(strides)
+    coordinate = [0] * len(strides)
     # By the largest stride first the quotients are the coordinate, if modes do not overlap.
     for mode in sorted(range(len(strides)), key=lambda k: -strides[k]):
-        found[mode], at = divmod(at, strides[mode])
-        if found[mode] >= owner.shape[mode]:
+        coordinate[mode], at = divmod(at, strides[mode])
+        if coordinate[mode] >= owner.shape[mode]:
             return None
-    return tuple(found)
+    return tuple(coordinate)

@@ -126,8 +126,8 @@ class Proxies(SharedChecker):
 
     def begin(self, launch: Launch) -> None:
         self.launch = launch
-        known = kernel_facts(launch.program)
-        self.names, self.shift = known.shared_names, known.granules[True].bit_length() - 1
+        facts = kernel_facts(launch.program)
+        self.names, self.shift = facts.shared_names, facts.granules[True].bit_length() - 1
         # For each cell of a wave's shared memory the last write by a thread that no asynchronous write has replaced.
         self.written: dict[Wave, Array] = {}
         self.wrote: set[Wave] = set()  # those in which threads have written to shared memory

@@ -65,12 +65,12 @@ class Races(Checker):
 
     def begin(self, launch: Launch) -> None:
         self.launch = launch
-        known = kernel_facts(launch.program)
-        self.granules = known.granules
-        self.cells = CellCheck(self.findings, self.order, launch, known)
-        self.writable = buffers_of(launch, known.written)  # no other can be raced for
+        facts = kernel_facts(launch.program)
+        self.granules = facts.granules
+        self.cells = CellCheck(self.findings, self.order, launch, facts)
+        self.writable = buffers_of(launch, facts.written)  # no other can be raced for
         self.stopped = launch.geometry.blocks * self.order.layout.block >= MOST_UNITS
-        launch.holds_back = bool(known.polling_reads)  # who waits for too few reads too early in this schedule
+        launch.holds_back = bool(facts.polling_reads)  # who waits for too few reads too early in this schedule
 
     def wave(self, wave: Wave) -> None:
         if self.launch.smem:

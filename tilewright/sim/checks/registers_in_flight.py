@@ -107,10 +107,10 @@ class Groups:
 
 class RegistersInFlight(Checker):
     def begin(self, launch: Launch) -> None:
-        known = kernel_facts(launch.program)
-        if known.missing_fences is None:
-            known.missing_fences = missing_fences(known.function)
-        self.unfenced = dict(known.missing_fences)
+        facts = kernel_facts(launch.program)
+        if facts.missing_fences is None:
+            facts.missing_fences = missing_fences(facts.function)
+        self.unfenced = dict(facts.missing_fences)
         self.flights: dict[tuple[Wave, int], WarpInFlight] = {}
         self.changes = 0  # counts what has been put in flight, and the waits
         self.issued: dict[

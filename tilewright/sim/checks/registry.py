@@ -42,76 +42,76 @@ class Row(NamedTuple):
 
     def checker(self) -> type[Checker]:
         module, _, name = self.place.rpartition(".")
-        found: type[Checker] = getattr(import_module(module), name)
-        return found
+        checker: type[Checker] = getattr(import_module(module), name)
+        return checker
 
 
-def every_kernel(known: KernelFacts) -> bool:
+def every_kernel(facts: KernelFacts) -> bool:
     return True
 
 
-def _uninitialised(known: KernelFacts) -> bool:
-    return known.may_read_unwritten or any_marked()
+def _uninitialised(facts: KernelFacts) -> bool:
+    return facts.may_read_unwritten or any_marked()
 
 
-def _proxies(known: KernelFacts) -> bool:
+def _proxies(facts: KernelFacts) -> bool:
     return any(
         access.proxy == "async" and any(space in SHARED_SPACES for space in access.memories)
-        for op in known.calls
+        for op in facts.calls
         for access in op.attrs["atom"].accesses
     )
 
 
-def _registers_in_flight(known: KernelFacts) -> bool:
-    return any(op.attrs["atom"].in_flight for op in known.calls)
+def _registers_in_flight(facts: KernelFacts) -> bool:
+    return any(op.attrs["atom"].in_flight for op in facts.calls)
 
 
-def _mbarriers(known: KernelFacts) -> bool:
-    return known.mbarriers or any(op.attrs["atom"].name.startswith("mbarrier") for op in known.calls)
+def _mbarriers(facts: KernelFacts) -> bool:
+    return facts.mbarriers or any(op.attrs["atom"].name.startswith("mbarrier") for op in facts.calls)
 
 
-def _divergence(known: KernelFacts) -> bool:
-    return any(o.through in ("barrier", "warp") for op in known.calls for o in op.attrs["atom"].orders)
+def _divergence(facts: KernelFacts) -> bool:
+    return any(o.through in ("barrier", "warp") for op in facts.calls for o in op.attrs["atom"].orders)
 
 
-def _global_proxies(known: KernelFacts) -> bool:
-    return bool(known.by_threads and known.by_async_proxy)
+def _global_proxies(facts: KernelFacts) -> bool:
+    return bool(facts.by_threads and facts.by_async_proxy)
 
 
-def _tensor_memory(known: KernelFacts) -> bool:
-    return known.tensor_memory
+def _tensor_memory(facts: KernelFacts) -> bool:
+    return facts.tensor_memory
 
 
-def _tokens(known: KernelFacts) -> bool:
-    return bool(known.guarded_waits)
+def _tokens(facts: KernelFacts) -> bool:
+    return bool(facts.guarded_waits)
 
 
-def _exits(known: KernelFacts) -> bool:
-    return known.remote
+def _exits(facts: KernelFacts) -> bool:
+    return facts.remote
 
 
-def _bounds(known: KernelFacts) -> bool:
-    return bool(known.within)
+def _bounds(facts: KernelFacts) -> bool:
+    return bool(facts.within)
 
 
-def _descriptors(known: KernelFacts) -> bool:
-    return bool(known.descriptors)
+def _descriptors(facts: KernelFacts) -> bool:
+    return bool(facts.descriptors)
 
 
-def _residency(known: KernelFacts) -> bool:
-    return bool(known.polling_reads)
+def _residency(facts: KernelFacts) -> bool:
+    return bool(facts.polling_reads)
 
 
-def _dependents(known: KernelFacts) -> bool:
+def _dependents(facts: KernelFacts) -> bool:
     return any_running()
 
 
-def _early_launches(known: KernelFacts) -> bool:
-    return bool(known.early_launches)
+def _early_launches(facts: KernelFacts) -> bool:
+    return bool(facts.early_launches)
 
 
-def _arithmetic(known: KernelFacts) -> bool:
-    return bool(known.arithmetic)
+def _arithmetic(facts: KernelFacts) -> bool:
+    return bool(facts.arithmetic)
 
 
 _HERE = "tilewright.sim.checks."
@@ -150,17 +150,19 @@ def enabled_checkers(check: str) -> dict[str, bool]:
     ({'races': True}, {}, False)
     """
     names = list(dict.fromkeys(row.name for row in CHECKERS))
-    found: dict[str, bool] = {}
+    enabled: dict[str, bool] = {}
     for word in (word.strip() for word in str(check).split(",")):
         if word == "all":
-            found |= dict.fromkeys(names, True)
+            enabled |= dict.fromkeys(names, True)
         elif word == "default":
-            found |= {row.name: found.get(row.name, False) for row in CHECKERS if row.cost == "default"}
+            enabled |= {row.name: enabled.get(row.name, False) for row in CHECKERS if row.cost == "default"}
         elif word in names:
-            found[word] = True
+            enabled[word] = True
         elif word.removeprefix("-") in names:
-            found.pop(word.removeprefix("-"), None)
+            enabled.pop(word.removeprefix("-"), None)
         elif word not in ("none", ""):
-            known = (*SETS, *names)
-            raise ArgumentError(f"check={check!r}: there are {', '.join(known)}{nearest(word, known)}")
-    return found
+            names_of_rules = (*SETS, *names)
+            raise ArgumentError(
+                f"check={check!r}: there are {', '.join(names_of_rules)}{nearest(word, names_of_rules)}"
+            )
+    return enabled

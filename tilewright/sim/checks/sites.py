@@ -74,17 +74,17 @@ class Sites:
     def number(self, op: Op | None, verb: str, shared: bool) -> int:
         """The number of what ``op`` does to memory: ``verb`` load, store or atomic."""
         key = (id(op), verb, shared)
-        known = self.numbers.get(key)
-        if known is None:
+        number = self.numbers.get(key)
+        if number is None:
             self.found.append(Site(op, verb, _access(op, verb, shared)))
-            known = self.numbers[key] = min(len(self.found) - 1, MOST_SITES)
-            self.scopes[known] = self.found[known].scope
-        return known
+            number = self.numbers[key] = min(len(self.found) - 1, MOST_SITES)
+            self.scopes[number] = self.found[number].scope
+        return number
 
     def strong(self, entries: Array) -> Array:
         """bool: which entries of shadow memory are strong accesses."""
-        found: Array = self.scopes[site_of(entries)] != THREAD
-        return found
+        strong: Array = self.scopes[site_of(entries)] != THREAD
+        return strong
 
     def __getitem__(self, number: int) -> Site:
         return self.found[number]
@@ -94,10 +94,10 @@ def _access(op: Op | None, verb: str, shared: bool) -> Access | None:
     """The declared access of this kind in the class of a call; None for the ops ``load`` and ``store``."""
     if op is None or op.opcode != "call":
         return None
-    wanted = {"load": ("read", "update"), "store": ("write", "update"), "atomic": ("update",)}[verb]
-    found = [a for a in op.attrs["atom"].accesses if a.role != "mbarrier" and a.does in wanted and a.memories]
-    mine = [a for a in found if any(space in SHARED_SPACES for space in a.memories) == shared]
-    return next(iter(mine or found), None)
+    kinds = {"load": ("read", "update"), "store": ("write", "update"), "atomic": ("update",)}[verb]
+    accesses = [a for a in op.attrs["atom"].accesses if a.role != "mbarrier" and a.does in kinds and a.memories]
+    mine = [a for a in accesses if any(space in SHARED_SPACES for space in a.memories) == shared]
+    return next(iter(mine or accesses), None)
 
 
 def granule(function: Function, shared: bool) -> int:
@@ -124,34 +124,34 @@ def _widths(op: Op) -> list[tuple[Value, int]]:
         return [(pointer, Width(pointer.type.elem, n, pointer.type.align, False).width)]
     if op.opcode != "call":
         return []
-    found = []
+    widths = []
     for pointer, access in op.attrs["atom"].accessed(op):
         if isinstance(pointer.type, PtrType) and access.role != "mbarrier":
             bits = access.bits // 8
             free = WIDEST if access.agent else pointer.type.elem.bytes
-            found.append((pointer, min(WIDEST, bits & -bits, max(pointer.type.align, 1)) if bits else free))
-    return found
+            widths.append((pointer, min(WIDEST, bits & -bits, max(pointer.type.align, 1)) if bits else free))
+    return widths
 
 
 def written(function: Function) -> set[int] | None:
     """The parameters (numbers) through which a kernel writes to global memory; None where that is not known."""
-    found: set[int] = set()
+    slots: set[int] = set()
     for root, _ in writes(function):
         if root not in function.params:
             return None
-        found.add(function.params.index(root))
-    return found
+        slots.add(function.params.index(root))
+    return slots
 
 
 def of_async_proxy(function: Function) -> set[int]:
     """The parameters through which a kernel reaches global memory by the async proxy, as far as they are known."""
-    found = set()
+    ops = set()
     for op in function.walk():
         for value, access in op.attrs["atom"].accessed(op) if op.opcode == "call" else ():
             root = origin(value)
             if access.proxy == "async" and MemSpace.GMEM in access.memories and root in function.params:
-                found.add(function.params.index(root))
-    return found
+                ops.add(function.params.index(root))
+    return ops
 
 
 def written_by_threads(function: Function) -> set[int]:
@@ -320,19 +320,19 @@ class KernelFacts:
     @cached_property
     def descriptors(self) -> dict[Op, list[Value]]:
         """The words of matrix descriptors through which each op reads shared memory."""
-        found: dict[Op, list[Value]] = {}
+        descriptors: dict[Op, list[Value]] = {}
         for op in self.calls:
             for value, access in op.attrs["atom"].accessed(op):
                 if access.agent and MemSpace.SMEM in access.memories and not isinstance(value.type, PtrType):
-                    found.setdefault(op, []).append(value)
-        return found
+                    descriptors.setdefault(op, []).append(value)
+        return descriptors
 
     @cached_property
     def within(self) -> dict[Op, tuple[Within, ...]]:
         """Coordinates that have to stay within extents where an op accesses memory: its own, and those of the slices
         that its addresses and descriptors were made of."""
         noted: dict[Value, tuple[Within, ...]] = {}
-        found: dict[Op, tuple[Within, ...]] = {}
+        within: dict[Op, tuple[Within, ...]] = {}
         for op in self.ops:
             own = [Within(coord, extent, step, op) for coord, extent, step in op.attrs.get("within", ())]
             # What a store writes is a number, whatever it was made of.
@@ -343,8 +343,8 @@ class KernelFacts:
             if makes_address(op):
                 noted.update(dict.fromkeys(op.results, pairs))
             elif op.opcode in ("load", "store", "call"):
-                found[op] = pairs
-        return found
+                within[op] = pairs
+        return within
 
     @cached_property
     def arithmetic(self) -> set[Op]:
@@ -356,5 +356,5 @@ def kernel_facts(program: Program) -> KernelFacts:
     """The facts of a program's kernel, found once for all its launches."""
     if program.facts is None:
         program.facts = KernelFacts(program.function, program.shared_names)
-    found: KernelFacts = program.facts
-    return found
+    facts: KernelFacts = program.facts
+    return facts

@@ -26,15 +26,15 @@ Origins = Array | None
 
 def rows_of(group: Group) -> Any:
     """The rows of the lanes of a group among those of its wave."""
-    found = group.registers.get("check.rows")
-    if found is None:
+    rows = group.registers.get("check.rows")
+    if rows is None:
         warps = group.warps
         if warps[-1] - warps[0] + 1 == warps.size:
-            found = slice(int(warps[0]) * WARP, (int(warps[-1]) + 1) * WARP)
+            rows = slice(int(warps[0]) * WARP, (int(warps[-1]) + 1) * WARP)
         else:
-            found = (warps[:, None] * WARP + np.arange(WARP)).reshape(-1)
-        group.registers["check.rows"] = found
-    return found
+            rows = (warps[:, None] * WARP + np.arange(WARP)).reshape(-1)
+        group.registers["check.rows"] = rows
+    return rows
 
 
 class Registers:
@@ -46,25 +46,25 @@ class Registers:
 
     def get(self, group: Group, slot: int) -> Origins:
         """``[L]`` or ``[L, n]``; None: all defined."""
-        found = self.held.get(slot)
-        if found is None:
+        origins = self.held.get(slot)
+        if origins is None:
             return None
-        mine: Array = found[rows_of(group)]
+        mine: Array = origins[rows_of(group)]
         return mine if mine.any() else None
 
     def put(self, group: Group, slot: int, origins: Origins) -> None:
         """The register of the group's lanes is written as a whole."""
-        known = self.held.get(slot)
+        before = self.held.get(slot)
         if origins is None:
-            if known is not None:
-                known[rows_of(group)] = 0
+            if before is not None:
+                before[rows_of(group)] = 0
                 # Without any undefined register a launch pays a look into an empty dictionary for each op.
-                if not known.any():
+                if not before.any():
                     del self.held[slot]
             return
-        if known is None or known.shape[1:] != origins.shape[1:]:
-            known = self.held[slot] = np.zeros((self.lanes, *origins.shape[1:]), ORIGIN)
-        known[rows_of(group)] = origins
+        if before is None or before.shape[1:] != origins.shape[1:]:
+            before = self.held[slot] = np.zeros((self.lanes, *origins.shape[1:]), ORIGIN)
+        before[rows_of(group)] = origins
 
     def fill(self, group: Group, slot: int, origins: Origins, numbers: tuple[tuple[int, ...], ...]) -> None:
         """A load brings defined values to the registers with these numbers, in the active lanes of a fragment."""
@@ -95,10 +95,10 @@ Rule = Callable[[Op, list[Origins], list[Any], int], Origins]
 """``f(op, origins of the operands, their values, lanes)``: the origins of the result."""
 
 
-def joined(found: list[Origins], lanes: int) -> Origins:
+def joined(of_operands: list[Origins], lanes: int) -> Origins:
     """The larger origin of several registers of one shape, or of lanes and vectors."""
     result: Origins = None
-    for origins in found:
+    for origins in of_operands:
         if origins is None:
             continue
         if result is None:
@@ -109,14 +109,14 @@ def joined(found: list[Origins], lanes: int) -> Origins:
     return result
 
 
-def _elementwise(op: Op, found: list[Origins], values: list[Any], lanes: int) -> Origins:
-    return joined(found, lanes)
+def _elementwise(op: Op, of_operands: list[Origins], values: list[Any], lanes: int) -> Origins:
+    return joined(of_operands, lanes)
 
 
-def _masking(op: Op, found: list[Origins], values: list[Any], lanes: int) -> Origins:
+def _masking(op: Op, of_operands: list[Origins], values: list[Any], lanes: int) -> Origins:
     """``and``, ``or``: a defined operand may decide alone."""
-    result = joined(found, lanes)
-    for mine, value in zip(found, values, strict=True):
+    result = joined(of_operands, lanes)
+    for mine, value in zip(of_operands, values, strict=True):
         # x & 0 and x | -1 do not depend on x.
         decides = value == (0 if op.opcode == "and" else (1 if value.dtype.kind == "b" else -1))
         if np.ndim(decides) and result is not None and np.ndim(decides) < result.ndim:
@@ -127,8 +127,8 @@ def _masking(op: Op, found: list[Origins], values: list[Any], lanes: int) -> Ori
     return result
 
 
-def _select(op: Op, found: list[Origins], values: list[Any], lanes: int) -> Origins:
-    cond, a, b = found
+def _select(op: Op, of_operands: list[Origins], values: list[Any], lanes: int) -> Origins:
+    cond, a, b = of_operands
     like = joined([a, b], lanes)
     chosen: Origins = None
     if like is not None:
@@ -142,8 +142,8 @@ def _select(op: Op, found: list[Origins], values: list[Any], lanes: int) -> Orig
     return joined([cond, chosen], lanes)
 
 
-def _bitcast(op: Op, found: list[Origins], values: list[Any], lanes: int) -> Origins:
-    (origins,) = found
+def _bitcast(op: Op, of_operands: list[Origins], values: list[Any], lanes: int) -> Origins:
+    (origins,) = of_operands
     kind = op.result.type
     if origins is None:
         return None
@@ -159,44 +159,44 @@ def _bitcast(op: Op, found: list[Origins], values: list[Any], lanes: int) -> Ori
     return np.asarray(flat.reshape(lanes, kind.n, -1).max(2))
 
 
-def _build(op: Op, found: list[Origins], values: list[Any], lanes: int) -> Origins:
+def _build(op: Op, of_operands: list[Origins], values: list[Any], lanes: int) -> Origins:
     parts = []
-    for operand, origins in zip(op.operands, found, strict=True):
+    for operand, origins in zip(op.operands, of_operands, strict=True):
         n = operand.type.n if isinstance(operand.type, VecType) else 1
         parts.append(np.zeros((lanes, n), ORIGIN) if origins is None else origins.reshape(lanes, n))
     return np.concatenate(parts, axis=1)
 
 
-def _splat(op: Op, found: list[Origins], values: list[Any], lanes: int) -> Origins:
+def _splat(op: Op, of_operands: list[Origins], values: list[Any], lanes: int) -> Origins:
     kind = op.result.type
     assert isinstance(kind, VecType)
-    return None if found[0] is None else np.repeat(found[0][:, None], kind.n, axis=1)
+    return None if of_operands[0] is None else np.repeat(of_operands[0][:, None], kind.n, axis=1)
 
 
-def _extract(op: Op, found: list[Origins], values: list[Any], lanes: int) -> Origins:
-    return None if found[0] is None else found[0][:, op.attrs["index"]]
+def _extract(op: Op, of_operands: list[Origins], values: list[Any], lanes: int) -> Origins:
+    return None if of_operands[0] is None else of_operands[0][:, op.attrs["index"]]
 
 
-def _shuffle(op: Op, found: list[Origins], values: list[Any], lanes: int) -> Origins:
-    return None if found[0] is None else found[0][:, list(op.attrs["indices"])]
+def _shuffle(op: Op, of_operands: list[Origins], values: list[Any], lanes: int) -> Origins:
+    return None if of_operands[0] is None else of_operands[0][:, list(op.attrs["indices"])]
 
 
-def _reduce(op: Op, found: list[Origins], values: list[Any], lanes: int) -> Origins:
-    vector = found[0]
+def _reduce(op: Op, of_operands: list[Origins], values: list[Any], lanes: int) -> Origins:
+    vector = of_operands[0]
     if vector is None:
         vector = np.zeros((lanes, 1 + max(map(max, op.attrs["groups"]))), ORIGIN)
     parts = [vector[:, list(group)].max(1) for group in op.attrs["groups"]]
-    if len(found) > 1 and found[1] is not None:
-        parts = [np.maximum(part, found[1]) for part in parts]
+    if len(of_operands) > 1 and of_operands[1] is not None:
+        parts = [np.maximum(part, of_operands[1]) for part in parts]
     return np.stack(parts, 1) if isinstance(op.result.type, VecType) else np.asarray(parts[0])
 
 
-def _frag_load(op: Op, found: list[Origins], values: list[Any], lanes: int) -> Origins:
-    frag, offsets = found[0], np.array(op.attrs["offsets"])
+def _frag_load(op: Op, of_operands: list[Origins], values: list[Any], lanes: int) -> Origins:
+    frag, offsets = of_operands[0], np.array(op.attrs["offsets"])
     scalar = not isinstance(op.result.type, VecType)
-    if len(found) > 1:
-        if found[1] is not None:
-            return found[1] if scalar else np.repeat(found[1][:, None], offsets.size, axis=1)
+    if len(of_operands) > 1:
+        if of_operands[1] is not None:
+            return of_operands[1] if scalar else np.repeat(of_operands[1][:, None], offsets.size, axis=1)
         index = np.broadcast_to(np.asarray(values[1], np.int64), (lanes,))
         chosen = index[:, None] + offsets
     else:

@@ -38,8 +38,8 @@ Phase = tuple[int, int]
 
 class Tokens(Checker):
     def begin(self, launch: Launch) -> None:
-        known = kernel_facts(launch.program)
-        self.guarded, self.names = known.guarded_waits, known.shared_names
+        facts = kernel_facts(launch.program)
+        self.guarded, self.names = facts.guarded_waits, facts.shared_names
         self.asking = {test for tests in self.guarded.values() for test in tests}
         self.slots = launch.program.slots
         self.asked: dict[tuple[Wave, int, Op], deque[Phase]] = {}  # by warp and try_wait

@@ -62,8 +62,8 @@ class _Walk:
                 reads, writes = _usually_touched(op, written)
                 missing = {v.op for v, needed in reads if v.op and not needed <= written.get(v, frozenset())}
                 self._follow(op, frozenset(missing) - guarded, guarded)
-                for value, given in writes:
-                    written[value] = written.get(value, frozenset()) | given
+                for value, registers in writes:
+                    written[value] = written.get(value, frozenset()) | registers
         return written
 
     def _carry(self, values: Sequence[Value], to: Sequence[Value]) -> None:

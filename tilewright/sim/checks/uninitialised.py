@@ -48,24 +48,24 @@ class Uninitialised(RegisterOrigins):
 
     def begin(self, launch: Launch) -> None:
         self.launch = launch
-        known = kernel_facts(launch.program)
+        facts = kernel_facts(launch.program)
         super().begin(launch)
-        self.names, self.maybe_unwritten = known.shared_names, known.maybe_unwritten
+        self.names, self.maybe_unwritten = facts.shared_names, facts.maybe_unwritten
         if not self.thorough:
             # Invariant: no register is undefined before the first read of shared memory that was never written, unless
             # some are likely to be (``likely_unwritten``). At that read all registers are followed from then on,
             # beginning with the op itself.
             self.arrays.held.clear()
-            self.maybe_unwritten = known.likely_unwritten
-            if not known.likely_unwritten:
+            self.maybe_unwritten = facts.likely_unwritten
+            if not facts.likely_unwritten:
                 self.asleep = frozenset({"executed", "flow", "land"})
-        read = known.may_read_unwritten if self.thorough else known.allocations or known.likely_unwritten
-        concerned = self.arrays or read or known.tensor_memory
+        read = facts.may_read_unwritten if self.thorough else facts.allocations or facts.likely_unwritten
+        concerned = self.arrays or read or facts.tensor_memory
         if launch.events is not None and not concerned:
             launch.events.dismiss([self])
         elif self.asleep:
             launch.sleep(self)
-        self.finest = known.least_shared_element.bit_length() - 1
+        self.finest = facts.least_shared_element.bit_length() - 1
         self.shift = WIDEST.bit_length() - 1 if self.asleep else self.finest
         self.slots = launch.program.slots
         self.origins = [Origin(None, None), Origin(None, None)]

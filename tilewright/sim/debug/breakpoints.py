@@ -115,10 +115,10 @@ class DebuggedLaunch(Launch):
         for point in list(_all):
             if point.times is not None and point.hits >= point.times:
                 continue
-            found = point.row_and_lane(self, group, op)
-            if found is not None:
+            hit = point.row_and_lane(self, group, op)
+            if hit is not None:
                 point.hits += 1
-                frame = Frame(self, group, op, *found)
+                frame = Frame(self, group, op, *hit)
                 try:
                     point.action(frame)
                 finally:

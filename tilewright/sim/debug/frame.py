@@ -92,12 +92,12 @@ class Frame:
         if hasattr(held, "linear"):
             raise ArgumentError(f"{name!r} is a tensor: frame.tensor({name!r})")
         try:
-            found = seen.number(held)
+            number = seen.number(held)
         except ValueUnavailable as why:
             raise ArgumentError(f"{name!r} cannot be shown: {why}") from None
         if all_lanes:
-            return np.broadcast_to(found, (WARP, *np.shape(found)[1:])) if np.ndim(found) == 0 else found
-        return found.item() if isinstance(found, np.generic) else found
+            return np.broadcast_to(number, (WARP, *np.shape(number)[1:])) if np.ndim(number) == 0 else number
+        return number.item() if isinstance(number, np.generic) else number
 
     def tensor(self, name: str) -> np.ndarray:
         """The elements of a tensor (shared or global memory, registers) as this lane sees them: a copy, with an axis
@@ -122,7 +122,7 @@ class Frame:
         """The block's mbarriers, its barriers that threads have arrived at, and its cluster's barrier."""
         self._check_stopped()
         wave = self._group.wave
-        found: list[BarrierState] = []
+        states: list[BarrierState] = []
         table: Mbarriers | None = wave.kept.get(Mbarriers)
         # Rows of ``expected`` 0 are free, or of mbarriers that have been invalidated.
         for row in np.flatnonzero(table.expected > 0).tolist() if table is not None else ():
@@ -130,13 +130,13 @@ class Frame:
             block, offset = int(table.where[row]) >> 32, int(table.where[row]) & 0xFFFFFFFF
             if block == self.slot:
                 expected, pending = int(table.expected[row]), int(table.pending[row])
-                phase, left = int(table.completed[row]), int(table.bytes[row])
-                found.append(BarrierState("mbarrier", offset, phase, expected - pending, expected, left))
+                phase, bytes_left = int(table.completed[row]), int(table.bytes[row])
+                states.append(BarrierState("mbarrier", offset, phase, expected - pending, expected, bytes_left))
         state = wave.barriers
         for name in range(NAMED):
             key = self.slot * NAMED + name
             if state.arrived[key] or state.completed[key]:
-                found.append(
+                states.append(
                     BarrierState(
                         "barrier", name, int(state.completed[key]), int(state.arrived[key]), int(state.expected[key])
                     )
@@ -145,7 +145,7 @@ class Frame:
             clusters = wave.clusters
             number = self.slot // wave.geometry.cluster_size
             span = slice(number * clusters.per_cluster, (number + 1) * clusters.per_cluster)
-            found.append(
+            states.append(
                 BarrierState(
                     "cluster",
                     number,
@@ -154,7 +154,7 @@ class Frame:
                     int((~clusters.exited[span]).sum()),
                 )
             )
-        return found
+        return states
 
     def waits(self) -> str:
         """Where each warp of the block is: what it waits for, in which loop it spins, or that it can continue."""

@@ -40,8 +40,8 @@ class PlacePattern(NamedTuple):
         return any(self.in_file(file, function) for file in files)
 
     def in_file(self, file: str, function: Function) -> bool:
-        wanted = self.file or str(function.attrs.get("source") or "")
-        return file == wanted or Path(file).match(wanted) if wanted else True
+        pattern = self.file or str(function.attrs.get("source") or "")
+        return file == pattern or Path(file).match(pattern) if pattern else True
 
     def at(self, op: Op, function: Function) -> bool:
         if op.loc is None or not self.in_file(op.loc.file, function):
@@ -61,7 +61,7 @@ class PlacePattern(NamedTuple):
 
 def beginnings(function: Function) -> set[int]:
     """The ops (by id) with which a line begins: those before them in their block are of another line."""
-    found: set[int] = set()
+    lines: set[int] = set()
 
     def walk(block: Block) -> None:
         before: Location | None = None
@@ -69,13 +69,13 @@ def beginnings(function: Function) -> set[int]:
             # These end a region and carry the line of its loop or branch: no line of the user begins there.
             if op.opcode not in ("yield", "condition"):
                 if op.loc is not None and op.loc != before:
-                    found.add(id(op))
+                    lines.add(id(op))
                 before = op.loc
             for region in op.regions:
                 walk(region)
 
     walk(function.body)
-    return found
+    return lines
 
 
 def program_by_lines(program: Program) -> Program:

@@ -14,13 +14,13 @@ class DebuggerNames(dict[str, Any]):
 
 def names(frame: Frame) -> DebuggerNames:
     """Variables that can be shown have their own names; for others ``frame.value`` says why not."""
-    found = DebuggerNames(frame=frame)
+    names = DebuggerNames(frame=frame)
     for name in frame.names():
         try:
-            found.setdefault(name, frame[name])
+            names.setdefault(name, frame[name])
         except TilewrightError:
             continue
-    return found
+    return names
 
 
 def prompt(frame: Frame) -> None:

@@ -65,11 +65,11 @@ class Session:
         """
         if hit < 1:
             raise ArgumentError(f"hit={hit}; the first is 1")
-        left = [hit]
+        hits_left = [hit]
 
         def stop(frame: Frame) -> None:
-            left[0] -= 1
-            if left[0] == 0:
+            hits_left[0] -= 1
+            if hits_left[0] == 0:
                 self._pause(frame)
 
         return self._run(Breakpoint(where, block, warp, lane, stop, None), f"{where!r}")

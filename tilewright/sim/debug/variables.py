@@ -58,14 +58,14 @@ class Variables:
         file = self.op.loc.file if self.op.loc is not None else ""
         notes = [v for v in notes if v.loc.file == file] or notes
         before: list[tuple[float, int, Any]] = [(self._at(v), k, v.value) for k, v in enumerate(notes)]
-        before += [(at, -1, value) for known, at, value in self._carried() if known == name]
-        before = [found for found in before if found[0] < self.here]
+        before += [(at, -1, value) for variable, at, value in self._carried() if variable == name]
+        before = [assignment for assignment in before if assignment[0] < self.here]
         if before:
-            return max(before, key=lambda found: found[:2])[2]
+            return max(before, key=lambda assignment: assignment[:2])[2]
         if notes:
             return notes[-1].value
-        known = sorted({v.name for v in self.function.variables})
-        raise ArgumentError(f"kernel {self.function.name!r} has no variable {name!r}{nearest(name, known)}")
+        variable = sorted({v.name for v in self.function.variables})
+        raise ArgumentError(f"kernel {self.function.name!r} has no variable {name!r}{nearest(name, variable)}")
 
     def _at(self, variable: Variable) -> float:
         """Where in the program a variable was assigned; behind everything, if that is in a region that is over."""
@@ -163,8 +163,8 @@ class Variables:
             return self._whole(engine, linear)
         if hasattr(engine, "frag"):
             held = np.asarray(self.register(engine.frag))
-            found: np.ndarray = held[offsets + int(self.number(engine.offset))]
-            return found
+            values: np.ndarray = held[offsets + int(self.number(engine.offset))]
+            return values
         # Engines of fragments have ``frag``, those of memory ``base``; those of coordinates have neither.
         if not hasattr(engine, "base"):
             raise ArgumentError("a tensor of coordinates, or of descriptors of wgmma, has no elements in memory")
@@ -194,10 +194,10 @@ class Variables:
         buffer, off = pointer.buf, int(pointer.off) + moved
         if isinstance(buffer, AbsoluteMemory):
             # A pointer that the kernel has read from memory: its number tells which of the arrays it points into.
-            found = [b for b in buffer.space.exposed() if b.base + b.low <= int(pointer.off) < b.base + b.high]
-            if not found:
+            buffers = [b for b in buffer.space.exposed() if b.base + b.low <= int(pointer.off) < b.base + b.high]
+            if not buffers:
                 raise ValueUnavailable("it points to no array that the launch knows")
-            buffer, off = found[0], off - found[0].base
+            buffer, off = buffers[0], off - buffers[0].base
         if isinstance(buffer, SharedBuffer):
             # Shared memory is one array for all blocks of the wave: a row of ``stride`` bytes for each.
             block = int(self.group.warps[self.row]) // self.group.wave.geometry.warps
@@ -220,17 +220,17 @@ class Variables:
         if shape is None or stride is None:
             raise ArgumentError(f"the layout {layout} cannot be followed here")
         modes = list(zip(shape, stride, strict=True)) if isinstance(shape, tuple) else [(shape, stride)]
-        found = np.zeros((), np.int64)
+        offsets = np.zeros((), np.int64)
         for mode in modes:
-            found = found[..., None] + self._mode(*mode)
-        return found
+            offsets = offsets[..., None] + self._mode(*mode)
+        return offsets
 
     def _mode(self, shape: Any, stride: Any) -> np.ndarray:
         if isinstance(shape, tuple):
-            found = np.zeros(1, np.int64)
+            offsets = np.zeros(1, np.int64)
             for part in zip(shape, stride, strict=True):
-                found = (self._mode(*part)[:, None] + found).reshape(-1)  # the first mode moves fastest
-            return found
+                offsets = (self._mode(*part)[:, None] + offsets).reshape(-1)  # the first mode moves fastest
+            return offsets
         return np.arange(int(self.number(shape)), dtype=np.int64) * int(self.number(stride))
 
 
@@ -240,9 +240,9 @@ def _around(block: Block, op: Op, owner: Op | None = None) -> list[tuple[Block, 
         return [(block, owner)]
     for inner in block.ops:
         for region in inner.regions:
-            found = _around(region, op, inner)
-            if found:
-                return [(block, owner), *found]
+            regions = _around(region, op, inner)
+            if regions:
+                return [(block, owner), *regions]
     return []
 
 
@@ -254,5 +254,5 @@ def _is_shown(value: Any) -> bool:
 
 def _values(value: Any) -> list[Value]:
     engine = getattr(value, "engine", None)
-    found = [getattr(value, "value", None), getattr(engine, "frag", None), getattr(engine, "base", None)]
-    return [value for value in found if isinstance(value, Value)]
+    values = [getattr(value, "value", None), getattr(engine, "frag", None), getattr(engine, "base", None)]
+    return [value for value in values if isinstance(value, Value)]

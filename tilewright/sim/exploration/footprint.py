@@ -72,17 +72,17 @@ def relation(first: PhaseAccess, second: PhaseAccess, place: str) -> int:
 
 def strongest_relation(first: Footprint, second: Footprint) -> int:
     """The strongest relation of two steps in this order."""
-    found = APART
+    strongest = APART
     # Most steps touch few places: look for those of the smaller footprint in the larger.
     small, large = (first, second) if len(first) < len(second) else (second, first)
     for place in small:
         if place in large:
             for a in first[place]:
                 for b in second[place]:
-                    found = max(found, relation(a, b, place[0]))
-                    if found == RACE:
+                    strongest = max(strongest, relation(a, b, place[0]))
+                    if strongest == RACE:
                         return RACE
-    return found
+    return strongest
 
 
 def clash(a: Footprint, b: Footprint) -> bool:
@@ -115,8 +115,8 @@ class Footprints(Observer):
         self.committed: dict[tuple[int, int], list[int]] = {}  # how many of them its groups reach to
 
     def taken(self) -> Footprint:
-        found, self.now = self.now, {}
-        return found
+        taken, self.now = self.now, {}
+        return taken
 
     def wave(self, wave: Wave) -> None:
         self.waves.append(wave)

@@ -141,12 +141,12 @@ class PolicyLaunch(Launch):
         place = SwitchPoint(agent, self.steps[agent], False)
         # Only calls (synchronisation, atomics) can end a wait: after other ops the same agents are able as before.
         progressed, self.progressed = self.progressed, op.opcode == "call"
-        wanted = self.plan.at_stop(place, self._able_agents, self.clock, progressed)
+        next_agent = self.plan.at_stop(place, self._able_agents, self.clock, progressed)
         # A recorded switch may name an agent that is blocked once others have been left out: it has no effect.
-        if wanted is None or wanted == agent or wanted not in self._able_agents():
+        if next_agent is None or next_agent == agent or next_agent not in self._able_agents():
             return False
-        self.requested = wanted
-        self._note(place, wanted)
+        self.requested = next_agent
+        self._note(place, next_agent)
         return True
 
     def _note(self, place: SwitchPoint, to: int) -> None:

@@ -91,9 +91,9 @@ class OrderSearch:
             node = self.stack[-1]
             # Depth first: the deepest state with an agent left to try is where the next run leaves the last one.
             node.tried[node.chosen] = node.footprint
-            left = sorted(node.wanted - node.tried.keys() - node.sleep.keys())
-            if left:
-                node.chosen, node.footprint = left[0], {}
+            untried = sorted(node.wanted - node.tried.keys() - node.sleep.keys())
+            if untried:
+                node.chosen, node.footprint = untried[0], {}
                 return True
             self.stack.pop()
         return False
@@ -150,9 +150,9 @@ class OrderSearch:
 
 
 def _bits(mask: int) -> list[int]:
-    found = []
+    bits = []
     while mask:
         low = mask & -mask
-        found.append(low.bit_length() - 1)
+        bits.append(low.bit_length() - 1)
         mask ^= low
-    return found
+    return bits

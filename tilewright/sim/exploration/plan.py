@@ -69,8 +69,8 @@ class FixedPlan(SchedulingPolicy):
         return self.switches.get(place)
 
     def at_block(self, place: SwitchPoint, able: Sequence[int]) -> int:
-        wanted = self.switches.get(place)
-        return wanted if wanted is not None and wanted in able else next_agent(place.agent, able)
+        agent = self.switches.get(place)
+        return agent if agent is not None and agent in able else next_agent(place.agent, able)
 
     def delay(self, issue: IssuedEffect) -> int | None:
         return self.delays.get(issue)

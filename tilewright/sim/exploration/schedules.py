@@ -38,20 +38,20 @@ class Exploration(Shown):
 
     def report(self) -> Report:
         """The failures, as findings: one launch's after the other's."""
-        found = Report()
+        report = Report()
         for launch in self.launches:
             failure = launch.failure
             if failure is None:
                 continue
             if failure.error is not None:
-                found.add_error(failure.error, launch.kernel, failure.schedule)
+                report.add_error(failure.error, launch.kernel, failure.schedule)
             else:
                 sides = [Party("stops before", s.before) for s in failure.switches if s.before is not None]
                 what = f"the result depends on the schedule: {failure.text}"
                 fix = "order the accesses; sums by atomics of floats differ by nature (--no-compare)"
                 finding = Finding("other-result", what, sides, fix=fix, kernel=launch.kernel, schedule=failure.schedule)
-                found.found.setdefault((launch.kernel, finding.key), finding)
-        return found
+                report.found.setdefault((launch.kernel, finding.key), finding)
+        return report
 
     def __bool__(self) -> bool:
         """Whether nothing failed."""
@@ -104,15 +104,15 @@ def explore(
             raise ArgumentError(f"explore: {name}={value!r}; it is an int of 1 or more")
     if systematic and "races" not in enabled_checkers(check):
         raise ArgumentError(f"explore: check={check!r} without races; a systematic exploration relies on that checker")
-    found = Exploration()
-    with exploring(found, schedules, seed, systematic, compare, launches, limit, check):
+    exploration = Exploration()
+    with exploring(exploration, schedules, seed, systematic, compare, launches, limit, check):
         act()
-    return found
+    return exploration
 
 
 @contextlib.contextmanager
 def exploring(
-    found: Exploration,
+    exploration: Exploration,
     schedules: int,
     seed: int,
     systematic: bool = False,
@@ -121,12 +121,12 @@ def exploring(
     limit: int = 2000,
     check: str = "all",
 ) -> Iterator[None]:
-    """Explore the launches inside the block, and write what is found into ``found``."""
+    """Explore the launches inside the block, and write what is found into ``exploration``."""
 
     def take(replay: Replay) -> None:
         runs = LaunchRuns(replay, compare)
         explored = ExplorationResult(replay.name, replay.config)
-        found.launches.append(explored)
+        exploration.launches.append(explored)
         try:
             if runs.own(explored):
                 if systematic:

@@ -16,18 +16,18 @@ def shrink(parts: Sequence[Step], fails: Callable[[Sequence[Step]], bool], tries
     [13, 70]
     """
     # Leave out one of ``pieces`` parts at a time; when none can go, halve them, down to single elements.
-    kept, pieces, left = list(parts), 2, tries
-    if kept and left and fails([]):
+    kept, pieces, tries_left = list(parts), 2, tries
+    if kept and tries_left and fails([]):
         return []
-    while len(kept) >= 2 and left > 0:
+    while len(kept) >= 2 and tries_left > 0:
         size = -(-len(kept) // pieces)
         for start in range(0, len(kept), size):
             rest = kept[:start] + kept[start + size :]
-            left -= 1
+            tries_left -= 1
             if rest and fails(rest):
                 kept, pieces = rest, max(pieces - 1, 2)
                 break
-            if left <= 0:
+            if tries_left <= 0:
                 return kept
         else:
             if size == 1:

@@ -20,10 +20,10 @@ def shrunk(runs: LaunchRuns, failure: FailingSchedule, program: Program | None =
     smallest = [failure]
 
     def fails(kept: Sequence[tuple[Any, Any]]) -> bool:
-        found = runs.under(_fixed(kept), program)
-        if found is None or found.kind != failure.kind:
+        outcome = runs.under(_fixed(kept), program)
+        if outcome is None or outcome.kind != failure.kind:
             return False
-        smallest[0] = found
+        smallest[0] = outcome
         return True
 
     failure.drawn = len(parts)
@@ -33,9 +33,9 @@ def shrunk(runs: LaunchRuns, failure: FailingSchedule, program: Program | None =
     fails(kept)  # so that the switches are those of the smallest
     found = smallest[0]
     found.drawn, found.seed, found.order = len(parts), failure.seed, failure.order
-    wanted = dict(kept)
-    found.switches = [s for s in runs.planned.switches if s.place in wanted]
-    found.delays = {i: d for i, d in runs.planned.delays.items() if i in wanted}
+    needed = dict(kept)
+    found.switches = [s for s in runs.planned.switches if s.place in needed]
+    found.delays = {i: d for i, d in runs.planned.delays.items() if i in needed}
     return found
 
 

@@ -42,8 +42,8 @@ class CountingWait(Instruction):
 
     def simulate(self, lanes: Lanes, op: Op, operands: list[Any]) -> tuple[Any, ...]:
         self.most = max(self.most, self._pending(lanes))
-        found: tuple[Any, ...] = self.atom.simulate(lanes, op, operands)
-        return found
+        results: tuple[Any, ...] = self.atom.simulate(lanes, op, operands)
+        return results
 
     def _pending(self, lanes: Any) -> int:
         if not isinstance(self.atom, BulkWait):

@@ -44,8 +44,8 @@ def changes(op: Op) -> list[Change]:
     if op.opcode != "call":
         return []
     atom = op.attrs["atom"]
-    found = OPERATORS.get(type(atom))
-    return [] if found is None else list(found(op, atom))
+    operator = OPERATORS.get(type(atom))
+    return [] if operator is None else list(operator(op, atom))
 
 
 def _on(*kinds: type) -> Callable[[Operator], Operator]:

@@ -90,16 +90,16 @@ def study(
 
     A kernel that is not clean itself ends the study with its own error.
     """
-    found = Study()
+    result = Study()
 
     def take(replay: Replay) -> None:
         for outcome in _launch(replay, every, seed, schedules, known or KnownList()):
-            found.outcomes.append(outcome)
+            result.outcomes.append(outcome)
             progress(outcome)
 
     with options(check="all", seed=seed), intercepting(take, launches):
         act()
-    return found
+    return result
 
 
 def _launch(replay: Replay, every: bool, seed: int, schedules: int, known: KnownList) -> Iterator[Outcome]:
@@ -120,10 +120,10 @@ def _launch(replay: Replay, every: bool, seed: int, schedules: int, known: Known
         own.append(replay.memory())
     # Bytes that differ between schedules of the kernel itself (an order of claims, sums of floats) prove nothing.
     firm = [np.logical_and.reduce([o == first for o in others]) for first, *others in zip(*own, strict=True)]
-    wanted = own[0], firm
+    expected = own[0], firm
     witness = _witness(replay, before)
     for mutant in chosen:
-        outcome = _judged(replay, mutant, before, wanted, seed, None)
+        outcome = _judged(replay, mutant, before, expected, seed, None)
         # Evidence is looked for only where it is needed: a mutant that is noticed is not equivalent.
         if outcome.verdict == MISSED:
             reason = witness.reason(mutant) or known.reason(mutant)
@@ -131,7 +131,7 @@ def _launch(replay: Replay, every: bool, seed: int, schedules: int, known: Known
                 outcome = Outcome(mutant, replay.name, EQUIVALENT, reason)
         for k in range(schedules):
             if outcome.verdict == MISSED:
-                outcome = _judged(replay, mutant, before, wanted, seed, seed + k)
+                outcome = _judged(replay, mutant, before, expected, seed, seed + k)
         yield outcome
     replay.restore(own[0])
 
@@ -149,7 +149,7 @@ def _judged(
     replay: Replay,
     mutant: Mutant,
     before: MemoryContents,
-    wanted: tuple[MemoryContents, MemoryContents],
+    expected: tuple[MemoryContents, MemoryContents],
     seed: int,
     drawn: int | None,
 ) -> Outcome:
@@ -171,7 +171,7 @@ def _judged(
             by, text = error_kind(error), _line(error)
         else:
             different = sum(
-                int(((now != own) & firm).sum()) for now, own, firm in zip(replay.memory(), *wanted, strict=True)
+                int(((now != own) & firm).sum()) for now, own, firm in zip(replay.memory(), *expected, strict=True)
             )
             by, text = ("wrong result", f"{byte_count(different)} of the result") if different else ("", "")
     if not by:

@@ -20,7 +20,7 @@ def table(study: Study, all_of_them: bool = False) -> str:
 def as_json(study: Study) -> str:
     """``{"score", "noticed", "equivalent", "missed", "mutants": [{kernel, file, line, instruction, change, verdict, by,
     text}]}``."""
-    found = [
+    rows = [
         {
             "kernel": o.kernel,
             "file": o.mutant.location.file if o.mutant.location else "",
@@ -34,7 +34,7 @@ def as_json(study: Study) -> str:
         for o in study.outcomes
     ]
     numbers = {verdict: len(study.of(verdict)) for verdict in (NOTICED, EQUIVALENT, MISSED)}
-    return json.dumps({"score": round(study.score, 4), **numbers, "mutants": found}, indent=1)
+    return json.dumps({"score": round(study.score, 4), **numbers, "mutants": rows}, indent=1)
 
 
 def _row(outcome: Outcome) -> tuple[str, ...]:
@@ -43,11 +43,11 @@ def _row(outcome: Outcome) -> tuple[str, ...]:
 
 def _place(outcome: Outcome) -> str:
     """The line, its file as seen from the current directory if it is below."""
-    found = outcome.mutant.location
-    if found is None:
+    location = outcome.mutant.location
+    if location is None:
         return ""
-    relative = os.path.relpath(found.file)
-    return f"{found.file if relative.startswith('..') else relative}:{found.line}"
+    relative = os.path.relpath(location.file)
+    return f"{location.file if relative.startswith('..') else relative}:{location.line}"
 
 
 def _counts(study: Study) -> list[tuple[str, ...]]:

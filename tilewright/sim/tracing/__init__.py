@@ -32,6 +32,6 @@ def trace() -> Iterator[Trace]:
     >>> len(seen.of("load")) >= 2
     True
     """
-    found = Trace()
-    with observing(partial(Tracer, found)):
-        yield found
+    recorded = Trace()
+    with observing(partial(Tracer, recorded)):
+        yield recorded

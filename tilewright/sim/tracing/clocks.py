@@ -61,11 +61,11 @@ class CommitGroups:
     def wait(self, pending: int) -> float:
         """When all but the newest ``pending`` groups have ended."""
         cut = len(self.ends) - pending
-        found = self.ends[cut - 1] if cut > 0 else 0.0
+        end = self.ends[cut - 1] if cut > 0 else 0.0
         if cut > 0:
             # Later waits ask for groups that are at least as new.
             del self.ends[:cut]
-        return found
+        return end
 
 
 class WarpTimes:

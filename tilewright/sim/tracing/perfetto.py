@@ -46,9 +46,9 @@ def write(trace: Trace, path: Path) -> Path:
 def events(trace: Trace) -> list[dict[str, Any]]:
     """The events of the trace-event format: ``X`` spans, ``s`` and ``f`` the two ends of an arrow, ``M`` names, ``C``
     counters, ``i`` instants."""
-    found = _names(trace)
+    records = _names(trace)
     for span in trace.spans:
-        found.append(
+        records.append(
             {
                 "ph": "X",
                 "pid": _process(span.launch, span.block),
@@ -60,11 +60,11 @@ def events(trace: Trace) -> list[dict[str, Any]]:
                 "args": _arguments(span),
             }
         )
-    found += _barriers(trace)
-    found += _counters(trace)
+    records += _barriers(trace)
+    records += _counters(trace)
     for number, arrow in enumerate(trace.arrows):
         flow = {"name": arrow.name or "arrival", "cat": "arrival", "id": number}
-        found.append(
+        records.append(
             {
                 **flow,
                 "ph": "s",
@@ -73,7 +73,7 @@ def events(trace: Trace) -> list[dict[str, Any]]:
                 "ts": arrow.time * SCALE,
             }
         )
-        found.append(
+        records.append(
             {
                 **flow,
                 "ph": "f",
@@ -83,18 +83,18 @@ def events(trace: Trace) -> list[dict[str, Any]]:
                 "ts": arrow.to_time * SCALE,
             }
         )
-    return found
+    return records
 
 
 def _barriers(trace: Trace) -> list[dict[str, Any]]:
     """A thread for each barrier of a block: its phases, and who arrived."""
-    found: list[dict[str, Any]] = []
+    records: list[dict[str, Any]] = []
     for number, (launch, block, name) in enumerate(sorted({(p.launch, p.block, p.name) for p in trace.phases})):
         thread = {"pid": _process(launch, block), "tid": BARRIERS + number}
-        found.append({"ph": "M", **thread, "name": "thread_name", "args": {"name": name}})
+        records.append({"ph": "M", **thread, "name": "thread_name", "args": {"name": name}})
         for phase in trace.phases:
             if (phase.launch, phase.block, phase.name) == (launch, block, name):
-                found.append(
+                records.append(
                     {
                         "ph": "X",
                         **thread,
@@ -105,7 +105,7 @@ def _barriers(trace: Trace) -> list[dict[str, Any]]:
                         "args": {"arrivals": len(phase.arrivals)},
                     }
                 )
-                found += [
+                records += [
                     {
                         "ph": "i",
                         **thread,
@@ -116,7 +116,7 @@ def _barriers(trace: Trace) -> list[dict[str, Any]]:
                     }
                     for a in phase.arrivals
                 ]
-    return found
+    return records
 
 
 def _counters(trace: Trace) -> list[dict[str, Any]]:
@@ -129,13 +129,13 @@ def _counters(trace: Trace) -> list[dict[str, Any]]:
             # Changes by time, summed up below: spans begin and end in any order.
             changes[_process(span.launch, span.block), name][begun] += amount
             changes[_process(span.launch, span.block), name][span.end] -= amount
-    found = []
+    records = []
     for (process, name), steps in sorted(changes.items()):
         level = 0
         for time, change in sorted(steps.items()):
             level += change
-            found.append({"ph": "C", "pid": process, "ts": time * SCALE, "name": name, "args": {name: level}})
-    return found
+            records.append({"ph": "C", "pid": process, "ts": time * SCALE, "name": name, "args": {name: level}})
+    return records
 
 
 def _process(launch: int, block: int) -> int:
@@ -147,26 +147,26 @@ def _thread(kind: str, warp: int) -> int:
 
 
 def _arguments(span: Span) -> dict[str, Any]:
-    given = {
+    arguments = {
         "stage": span.stage,
         "line": str(span.loc) if span.loc else None,
         "bytes": span.bytes or None,
         "issued": span.begun,
         "phase": span.phase,
     }
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in arguments.items() if value is not None}
 
 
 def _names(trace: Trace) -> list[dict[str, Any]]:
     threads = {(s.launch, s.block, s.kind if s.kind not in ("run", "wait") else "", s.warp) for s in trace.spans}
-    found: list[dict[str, Any]] = []
+    records: list[dict[str, Any]] = []
     for launch, block in sorted({(launch, block) for launch, block, _, _ in threads}):
         name = f"{trace.launches[launch].name}, block {block}"
-        found.append({"ph": "M", "pid": _process(launch, block), "name": "process_name", "args": {"name": name}})
+        records.append({"ph": "M", "pid": _process(launch, block), "name": "process_name", "args": {"name": name}})
     for launch, block, kind, warp in sorted(threads):
         role = trace.roles.get((launch, block, warp), "")
         name = f"warp {warp}{f' ({role})' if role else ''}" if not kind else f"{NAMES[kind]} of warp {warp}"
-        found.append(
+        records.append(
             {
                 "ph": "M",
                 "pid": _process(launch, block),
@@ -175,4 +175,4 @@ def _names(trace: Trace) -> list[dict[str, Any]]:
                 "args": {"name": name},
             }
         )
-    return found
+    return records

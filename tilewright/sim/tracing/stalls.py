@@ -67,8 +67,8 @@ def stalls(trace: Trace, launch: int | None) -> list[Stall]:
             cycles[key] += span.cycles
             counts[key] += 1
     time = _time(trace, launch)
-    found = [Stall(*key, total, total / time[key[0]], counts[key]) for key, total in cycles.items()]
-    return sorted(found, key=lambda stall: -stall.cycles)
+    result = [Stall(*key, total, total / time[key[0]], counts[key]) for key, total in cycles.items()]
+    return sorted(result, key=lambda stall: -stall.cycles)
 
 
 def ended_by(wait: Span, kind: str | None) -> str:
@@ -87,8 +87,8 @@ def _place(name: str) -> str:
 def _time(trace: Trace, launch: int | None) -> dict[str, float]:
     """The time of all warps of a role together."""
     warps = {(s.launch, s.block, s.warp) for s in trace.of(("run", "wait")) if launch in (None, s.launch)}
-    found: dict[str, float] = defaultdict(float)
+    time: dict[str, float] = defaultdict(float)
     for who in warps:
         launched = trace.launches[who[0]]
-        found[trace.roles.get(who, "")] += launched.end - launched.start
-    return found
+        time[trace.roles.get(who, "")] += launched.end - launched.start
+    return time

@@ -123,10 +123,10 @@ class Tracer(Observer):
     def executed(self, group: Group, op: Op) -> None:
         """The active warps spend the time of ``op``; ``access`` has already been called for its accesses to memory."""
         # The op is kept in the entry, so that its id is not given to another one.
-        known = self.costs.get(id(op))
-        if known is None:
-            known = self.costs[id(op)] = (op, costs.cycles(op), costs.agent_of(op))
-        _, cost, agent = known
+        remembered = self.costs.get(id(op))
+        if remembered is None:
+            remembered = self.costs[id(op)] = (op, costs.cycles(op), costs.agent_of(op))
+        _, cost, agent = remembered
         warps = _active(group, group.mask)
         clocks = self.clocks[group.wave]
         if agent:
@@ -254,8 +254,8 @@ class Tracer(Observer):
     def _of_peer(self, who: tuple[int, int], peer: int) -> None:
         """The other block of a pair multiplies its half in the same time: a copy behind the warp's open span."""
         made = self.open[who]
-        found = replace(self.spans[made], block=peer, source=who[0])
-        self.spans[made + 1 : made + 2] = [found]
+        span = replace(self.spans[made], block=peer, source=who[0])
+        self.spans[made + 1 : made + 2] = [span]
 
     def _grouped(self, group: Group, op: Op, warps: Any, order: Any) -> None:
         clocks = self.clocks[group.wave]
