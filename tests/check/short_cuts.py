@@ -16,7 +16,7 @@ import numpy as np
 
 from tilewright.sim.checks import race_cells, registry
 from tilewright.sim.checks.accessors import Accessors
-from tilewright.sim.checks.barrier_clocks import BarrierClocks
+from tilewright.sim.checks.barrier_clocks import BarrierClocks, MbarrierClocks
 from tilewright.sim.checks.clocks import ClockColumns, Clocks
 from tilewright.sim.checks.flags import Flags
 from tilewright.sim.checks.mbarriers import MbarrierRules
@@ -197,6 +197,7 @@ SHORT_CUTS = [
     ShortCut("lanes with something unfinished", Clocks, ("agents_of",), agents_of),
     ShortCut("columns of elected lanes", ClockColumns, ("elect",), no),
     ShortCut("lanes that issue alone", Clocks, ("issues_alone",), no),
+    ShortCut("whole warps at mbarriers", MbarrierClocks, ("_of_whole_warps",), staticmethod(nothing)),
     ShortCut("barriers that are reached together", BarrierClocks, ("arrive",), barrier_by_barrier),
     ShortCut("rows that clocks share", SparseClock, ("join",), joined),
     ShortCut("one snapshot for the copies of an op", HappensBefore, ("issued_together",), issued_alone),

@@ -52,6 +52,7 @@ NOTICED_BY = {
     "lanes with something unfinished": ("lanes", "37"),
     "columns of elected lanes": ("lanes", "38"),
     "lanes that issue alone": ("lanes", "35"),
+    "whole warps at mbarriers": ("twin", "tma_bytes_that_the_last_block_does_not_wait_for"),
     "barriers that are reached together": ("tiles", "23"),
     "rows that clocks share": ("lanes", "25"),
     "one snapshot for the copies of an op": ("twin", "stages_that_are_read_without_a_wait"),

@@ -113,9 +113,16 @@ class TmemMove(CopyInstruction):
             self._refuse(lanes, row, memory.unfinished(*place.reached))
             if self.name == STORE:
                 self._refuse(lanes, row, memory.wanted(*place.reached))
-            lanes.tensor_memory(row, memory, self.name == STORE, [place.reached])
             places.append(place)
         return places
+
+    def _tell(self, lanes: Lanes, places: list[_Place]) -> None:
+        """Notify of the access of each warp, once for all that its calls reach."""
+        by_row: dict[int, list[_Place]] = {}
+        for place in places:
+            by_row.setdefault(place.row, []).append(place)
+        for row, mine in by_row.items():
+            lanes.tensor_memory(row, mine[0].memory, self.name == STORE, [place.reached for place in mine])
 
     def _check(self, lanes: Lanes, place: _Place) -> None:
         self._refuse(lanes, place.row, place.memory.wrong(place.columns))
@@ -239,6 +246,7 @@ class TmemLoad(TmemMove):
         active_warps(lanes, self)
         fragment, *addresses = operands
         places_of = [self._places(lanes, address) for address in addresses]
+        self._tell(lanes, [place for places in places_of for place in places])
         self._tell_unwritten(lanes, op, places_of)
         for chosen, places in zip(op.attrs["registers"], places_of, strict=True):
             for place in places:
@@ -320,6 +328,7 @@ class TmemStore(TmemMove):
         fragment, *addresses = operands
         for chosen, address in zip(op.attrs["registers"], addresses, strict=True):
             places = self._places(lanes, address)
+            self._tell(lanes, places)
             words = np.ascontiguousarray(read_registers(fragment, chosen)).view(np.uint32)
             values = words.reshape(lanes.warps, WARP, -1)
             for place in places:

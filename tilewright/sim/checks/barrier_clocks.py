@@ -247,6 +247,11 @@ class ClusterBarrierClocks:
 WarpPlaceLane = tuple[int, int, int]
 
 
+def _by_number(places: Array, warps: Array) -> dict[int, Array]:
+    """The warps of each place."""
+    return {place: warps[places == place] for place in dict.fromkeys(places.tolist())}
+
+
 class MbarrierClocks:
     """The mbarriers, by their places. What earlier phases released stays known to who waits for a later one: arrivals
     are read-modify-writes, which carry on a release."""
@@ -266,18 +271,31 @@ class MbarrierClocks:
             mine = warps[rows]
             if (self.clocks.lanes[mine] > 1).all():
                 return {}, list(zip(mine.tolist(), places.tolist(), (lanes % WARP).tolist(), strict=True))
+        if (whole_warps := self._of_whole_warps(warps, places, lanes)) is not None:
+            return whole_warps, []
         first = np.flatnonzero(np.concatenate([[True], rows[1:] != rows[:-1]]))
         counts = np.diff(np.append(first, rows.size))
         mine = warps[rows[first]]
         whole = np.minimum.reduceat(places, first) == np.maximum.reduceat(places, first)
         whole &= counts == self.clocks.lanes[mine]
-        whole_warps: dict[int, Array] = {}
-        if whole.any():
-            there, mine = places[first][whole], mine[whole]
-            whole_warps = {int(place): mine[there == place] for place in dict.fromkeys(there.tolist())}
+        whole_warps = _by_number(places[first][whole], mine[whole])
         single = np.flatnonzero(~np.repeat(whole, counts))
         others = warps[rows[single]].tolist(), places[single].tolist(), (lanes[single] % WARP).tolist()
         return whole_warps, list(zip(*others, strict=True))
+
+    @staticmethod
+    def _of_whole_warps(warps: Array, places: Array, lanes: Array) -> dict[int, Array] | None:
+        """The warps by place, if all 32 lanes of each act and name one place. Invariant: lanes ascend, so 32 of them
+        that end 31 behind a multiple of 32 are a warp."""
+        if lanes.size % WARP:
+            return None
+        by_row, there = lanes.reshape(-1, WARP), places.reshape(-1, WARP)
+        first = by_row[:, 0]
+        if np.count_nonzero(first % WARP) or np.count_nonzero(by_row[:, -1] - first != WARP - 1):
+            return None
+        if np.count_nonzero(there != there[:, :1]):
+            return None
+        return _by_number(there[:, 0], warps[first // WARP])
 
     def _at(self, place: int) -> ReleasedClock:
         found = self.gathered.get(place)

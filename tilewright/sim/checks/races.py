@@ -317,25 +317,29 @@ class Races(Checker):
         """A bulk or tensor copy reads or writes a box of memory, on behalf of the lane that issued it."""
         if self.stopped:
             return
-        op, shared = group.lanes.op, memory == "shared"
+        op, shared, buffer = group.lanes.op, memory == "shared", None
+        if not shared:
+            for buffer in group.wave.launch.space.exposed():
+                if buffer.base + buffer.low <= start < buffer.base + buffer.high:
+                    break
+            if not writes and buffer not in self.writable:
+                return
         updates, counted = self._asynchronous(op)
         verb = "load" if not writes else "atomic" if updates else "store"
         number = self.order.sites.number(op, verb, shared)
+        reach = Box(start, shape[0], group.wave.shared.stride) if shared else None
+        if reach is not None and verb == "store" and counted:
+            self.arriving.append((reach, number))
+            return
         agent = self.order.sites[number].agent
         lane = np.array([_issuer(self.order.landing[-1]) if self.order.landing else 0])
-        if shared:
+        if reach is not None:
             pending = self.pending[group.wave]
-            reach = Box(start, shape[0], group.wave.shared.stride)
-            if verb == "store" and counted:
-                self.arriving.append((reach, number))
-                return
             acting = Accessors(self.order, group, agent, lanes=lane, each=reach.count(pending.shadow.shift))
             self._check_shared(verb, pending, reach, acting, number, group, None)
             return
-        buffers = group.wave.launch.space.exposed()
-        buffer = next(b for b in buffers if b.base + b.low <= start < b.base + b.high)
-        shadow = self._shadow(buffer) if verb != "load" or buffer in self.writable else None
-        if shadow is not None:
+        shadow = self._shadow(buffer)
+        if shadow is not None and buffer is not None:
             step = 1 << shadow.shift
             # The cells of a box, mode by mode; the last one is contiguous.
             at = np.full(1, start - buffer.base)
