@@ -14,13 +14,15 @@ import pytest
 from tests.covering import covering
 from tests.gemm.test_activations import EXACT
 from tests.gemm.test_hopper import sized
-from tilewright import Constexpr, Float32, cute
+from tilewright import Constexpr, Float32, cute, sim
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ArgumentError, ConstraintError
 from tilewright.gemm import Bias, Chain, LinearCombination, Relu, SplitK, gemm, kernels, matmul
 from tilewright.gemm.epilogue.activations import ACTIVATIONS, Activation, ActivationGradient, Gated
+from tilewright.gemm.epilogue.bias_gradient import BiasGradient
 from tilewright.gemm.epilogue.functions import Residual, RowBias, Store
-from tilewright.gemm.epilogue.scales import PerRowLinComb, Scales
+from tilewright.gemm.epilogue.scales import Amax, PerRowLinComb, Scales
+from tilewright.gemm.epilogue.scatter import ScatterAdd
 from tilewright.gemm.epilogue.tile import EpilogueTile, no_source
 
 LINE = from_dlpack(np.arange(-4, 4).astype(np.float32))
@@ -116,6 +118,67 @@ def test_epilogue_functions_on_a_gpu(kernel: str, majors: str) -> None:
         np.testing.assert_array_equal(before.cpu().numpy(), one.expected_before)
         np.testing.assert_array_equal(d.cpu().numpy(), one.expected)
         before.zero_()
+
+
+def check_gradient_of_a_bias(how: dict[str, Any], m: int, dtype: Any, put: Any) -> None:
+    """The sums of the columns of what ActivationGradient leaves, added to what is there."""
+    rng = np.random.default_rng(m)
+    a, b = (rng.integers(-2, 3, shape).astype(dtype) for shape in ((m, 96), (96, 136)))
+    b, gate = np.asfortranarray(b), rng.integers(-2, 3, (m, 136)).astype(np.float16)
+    exact = a.astype(np.float64) @ b * (gate > 0)
+    sums, d = put(np.full(136, 3, np.float32)), put(np.empty((m, 136), dtype))
+    matmul(put(a), put(b), d, epilogue=(ActivationGradient("relu", put(gate)), BiasGradient(sums)), **how)
+    np.testing.assert_array_equal(np.asarray(d.cpu() if hasattr(d, "cpu") else d), exact)
+    np.testing.assert_array_equal(np.asarray(sums.cpu() if hasattr(sums, "cpu") else sums), 3 + exact.sum(0))
+
+
+@pytest.mark.parametrize("kernel", [*KERNELS, "blackwell"])
+def test_the_gradient_of_a_bias(kernel: str) -> None:
+    dtype, m = np.float32 if kernel == "simt" else np.float16, 8 if kernel == "few rows" else 200
+    if kernel == "blackwell":
+        with sim.options(arch="sm_100a"):
+            check_gradient_of_a_bias({"kernel": "blackwell_f16"}, m, dtype, np.asarray)
+    else:
+        check_gradient_of_a_bias(KERNELS[kernel], m, dtype, np.asarray)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_gradient_of_a_bias_on_a_gpu(kernel: str) -> None:
+    import torch
+
+    dtype, m = np.float32 if kernel == "simt" else np.float16, 8 if kernel == "few rows" else 1000
+    check_gradient_of_a_bias(KERNELS[kernel], m, dtype, lambda x: torch.from_numpy(x).cuda())
+
+
+def test_derivatives_and_sums_where_pytorch_records_the_call() -> None:
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(4)
+    a, b, at = (torch.from_numpy(rng.standard_normal(x).astype(np.float32)) for x in ((9, 16), (16, 8), (9, 8)))
+
+    def step(*given: Any) -> tuple[Any, ...]:
+        a, b, at, rows = given
+        sums, largest = torch.zeros(8), torch.zeros(1)
+        functions = (ActivationGradient("gelu", at), PerRowLinComb(rows), BiasGradient(sums), Amax(largest))
+        return matmul(a, b, epilogue=functions), sums, largest
+
+    given = a, b, at, torch.rand(9)
+    compiled = torch.compile(step, backend="aot_eager", fullgraph=True)(*given)
+    for found, eager in zip(compiled, step(*given), strict=True):
+        torch.testing.assert_close(found, eager, rtol=1e-5, atol=1e-5)
+    graded = a.clone().requires_grad_()
+    for function, message in (
+        (BiasGradient(torch.zeros(1)), "BiasGradient: a vector of 8 numbers of Float32 is wanted"),
+        (BiasGradient(torch.zeros(8).half()), "not an array of torch.float16"),
+        (Amax(torch.zeros(2)), "Amax: one number of Float32 is wanted"),
+        (
+            ScatterAdd(torch.zeros(3, 7), torch.zeros(9, dtype=torch.int32), torch.ones(9)),
+            "ScatterAdd: a matrix with 8 columns",
+        ),
+        (PerRowLinComb(torch.ones(9), torch.ones(9)), "PerRowLinComb with beta is not one"),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            matmul(graded, b, epilogue=function)
 
 
 GATING = [name for name in KERNELS if "transposed" not in name and name != "parallel split-K"]
@@ -350,10 +413,12 @@ READ_ONLY.flags.writeable = False
         ((Residual(square), Store(square)), "the matrix of Store is written, and overlaps the matrix of Residual"),
         ((Store(square), Store(square)), "the matrix of Store is written, and overlaps the matrix of Store"),
         ((Bias(square[0]), Store(square)), "the matrix of Store is written, and overlaps the vector of Bias"),
+        ((Residual(square), BiasGradient(square[0])), "the matrix of BiasGradient is written, and overlaps the matrix"),
         (Store(x[:, :8]), "the matrix of Store is written, and overlaps a"),
         (Activation("swoosh"), "there is no activation 'swoosh'"),
         (ActivationGradient("swoosh", square), "there is no activation 'swoosh'"),
         (tuple(Residual(square) for _ in range(13)), "more than 12 arrays"),
+        (BiasGradient(np.ones(7, np.float32)), "BiasGradient: a vector of 8 numbers of Float32, one for each column"),
         (Bias(from_dlpack(vector)), "give the array itself"),
         (Store(3), "Store takes an array, not 3"),
         ((Relu(), Bias(None)), "Bias takes an array, not None"),

@@ -10,6 +10,7 @@ import pytest
 from tilewright import sim
 from tilewright.errors import ArgumentError
 from tilewright.gemm import blocked_scales, scaled_mm
+from tilewright.gemm.operators.scaled_mm import RECIPES
 
 torch = pytest.importorskip("torch")
 functional = torch.nn.functional
@@ -70,7 +71,7 @@ def test_exact_for_each_recipe(case: str, device: str) -> None:
     assert result.dtype is torch.bfloat16 and torch.equal(result.cpu(), exact.to(torch.bfloat16))
     if device == "cuda" and "_scaled_mm" not in case:  # PyTorch's own takes the shapes of this function
         recipes = [
-            functional.ScalingType(x) if isinstance(x, int) else functional.ScalingType[x] for x in (recipe_a, recipe_b)
+            getattr(functional.ScalingType, RECIPES[x] if isinstance(x, int) else x) for x in (recipe_a, recipe_b)
         ]
         theirs = functional.scaled_mm(
             there(a), there(b).T, there(scale_a), recipes[0], there(scale_b), recipes[1], use_fast_accum=False

@@ -166,6 +166,15 @@ class EpilogueTile:
         flat = cute.make_layout(cute.flatten(layout.shape), stride=cute.flatten(layout.stride))
         return [flat(cute.idx2crd(i, once))[mode] for i in range(cute.size(once))]
 
+    def distinct(self, kind: int) -> list[int]:
+        """For each accumulator, the number of its row (0) or column (1) among those that the thread has; rows and
+        columns are numbered as they come first."""
+        mode, layout = self._mode(kind), self.coordinates.layout
+        flat = cute.make_layout(cute.flatten(layout.shape), stride=cute.flatten(layout.stride))
+        places = [flat(i)[mode] for i in range(cute.size(layout))]
+        numbers = {place: number for number, place in enumerate(dict.fromkeys(places))}
+        return [numbers[place] for place in places]
+
     def repeated(self, elements: Any, mode: int) -> Any:
         """The elements of :meth:`elements`, for each accumulator, as a TensorSSA."""
         once = self._once(mode)

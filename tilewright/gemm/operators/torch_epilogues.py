@@ -10,11 +10,12 @@ from torch import Tensor
 from torch.nn import functional
 
 from tilewright.errors import ArgumentError
-from tilewright.gemm.epilogue.activations import ACTIVATIONS, Activation, Gated
+from tilewright.gemm.epilogue.activations import ACTIVATIONS, Activation, ActivationGradient, Gated
+from tilewright.gemm.epilogue.bias_gradient import BiasGradient
 from tilewright.gemm.epilogue.dropout import Dropout, keeps
 from tilewright.gemm.epilogue.functions import Bias, Relu, Residual, RowBias, Store
 from tilewright.gemm.epilogue.permute import Permuted
-from tilewright.gemm.epilogue.scales import Scales
+from tilewright.gemm.epilogue.scales import Amax, PerRowLinComb, Scales
 from tilewright.gemm.epilogue.scatter import ScatterAdd
 
 
@@ -24,7 +25,18 @@ def gated(part: Gated, y: Tensor) -> Tensor:
     return y
 
 
+def check_target(part: Any, x: Tensor, fits: bool, wanted: str) -> None:
+    """ArgumentError for an array that a function adds to, and that does not fit or is not of float32."""
+    if not fits or x.dtype is not torch.float32:
+        raise ArgumentError(
+            f"{type(part).__name__}: {wanted} of Float32 is wanted, not an array of {x.dtype} and shape "
+            f"{tuple(x.shape)}"
+        )
+
+
 def scattered(part: ScatterAdd, y: Tensor) -> Tensor:
+    fits = part.matrix.ndim == 2 and part.matrix.shape[1] == y.shape[-1]
+    check_target(part, part.matrix, fits, f"a matrix with {y.shape[-1]} columns")
     inside = (part.rows >= 0) & (part.rows < len(part.matrix))
     added = torch.where(inside, part.scales, 0)[:, None] * y.float()
     part.matrix.index_add_(0, torch.where(inside, part.rows, 0).long(), added)
@@ -50,11 +62,40 @@ def stored(part: Store, y: Tensor) -> Tensor:
     return y
 
 
+def derived(part: ActivationGradient, y: Tensor) -> Tensor:
+    name, at = part.name, part.matrix.detach().to(torch.promote_types(y.dtype, torch.float32))
+    _, pull = torch.func.vjp(lambda x: ACTIVATIONS[name].of_torch(functional, x), at)
+    return y * pull(torch.ones_like(at))[0]
+
+
+def of_rows(part: PerRowLinComb, y: Tensor) -> Tensor:
+    if part.beta is not None or not isinstance(part.alpha, Tensor):
+        raise ArgumentError("epilogue: PyTorch records this call, and PerRowLinComb with beta is not one of its own")
+    return y * part.alpha.reshape(-1, 1)
+
+
+def columns_added(part: BiasGradient, y: Tensor) -> Tensor:
+    check_target(part, part.vector, part.vector.shape == y.shape[-1:], f"a vector of {y.shape[-1]} numbers")
+    part.vector.add_(y.detach().float().sum(tuple(range(y.ndim - 1))))
+    return y
+
+
+def raised(part: Amax, y: Tensor) -> Tensor:
+    check_target(part, part.amax, part.amax.numel() == 1, "one number")
+    if y.numel():
+        part.amax.copy_(torch.maximum(part.amax, y.detach().abs().amax().to(part.amax.dtype)))
+    return y
+
+
 RULES: dict[type, Callable[[Any, Tensor], Tensor]] = {
     Activation: lambda part, y: ACTIVATIONS[part.name].of_torch(functional, y),
+    ActivationGradient: derived,
+    Amax: raised,
+    BiasGradient: columns_added,
     Bias: lambda part, y: y + part.vector,
     Dropout: dropped,
     Gated: gated,
+    PerRowLinComb: of_rows,
     Permuted: permuted,
     Relu: lambda part, y: functional.relu(y),
     Residual: lambda part, y: y + part.matrix * part.scale.value,
