@@ -51,7 +51,8 @@ class BiasGradient(OfWholeSums):
         for i in range_constexpr(cute.size(acc)):
             if cute.elem_less(tile.coordinates[i], tile.extent):
                 sums[columns[i]] = sums[columns[i]] + acc[i].to(Float32)
-        lane, adds = cute.arch.lane_idx(), True
+        lane = cute.arch.lane_idx()
+        adds: Any = True
         # Lanes of a quad hold the same rows of the kernel's, lanes a quad apart the same columns: these add up first.
         steps = () if not tile.quads else (1, 2) if tile.transposed else (4, 8, 16)
         if tile.quads:
