@@ -142,6 +142,7 @@ def sides_of(x: Operands, kind: str, sizes: bool) -> dict[str, Any]:
         types = {"out_dtype": torch.bfloat16, "use_fast_accum": True}
         sides["bf16 rows"] = lambda x: mixed_matmul(x.wide, x.weight, out=x.ours)
         sides["fp8"] = lambda x: torch._scaled_mm(x.a, x.dense_8, one, one, **types)
+        sides["written out"] = lambda x: x.product().with_narrow_weight_written_out()
     if x.packed is not None and m <= 256:
         sides["int4pack"] = lambda x: torch._weight_int4pack_mm(x.wide, x.packed[0], GROUP, x.packed[1])
     if m <= MOST_ROWS:

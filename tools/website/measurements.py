@@ -87,7 +87,15 @@ SUBJECTS = {
                 "of PyTorch",
             ),
         },
-        ("scaled-fp8", "4-bits", "scales-of-blocks", "scales-of-rows", "weights-in-registers", "rows-of-8-bits"),
+        (
+            "scaled-fp8",
+            "4-bits",
+            "scales-of-blocks",
+            "scales-of-rows",
+            "weights-in-registers",
+            "rows-of-8-bits",
+            "weights-written-out",
+        ),
     ),
     "ampere": Subject(
         "Products by mma.sync",

@@ -16,10 +16,11 @@ from tilewright.gemm import Major, gemm, mixed_matmul, prepare_weight
 from tilewright.gemm.choice.registry import mixed_entry
 from tilewright.gemm.family.compile import cross_compile
 from tilewright.gemm.operators.mixed import MixedProduct
-from tilewright.gemm.operators.mixed_hopper import entry_of
+from tilewright.gemm.operators.mixed_hopper import entry_of, sized
 from tilewright.gemm.operators.repeated_call import CALLS
+from tilewright.ir.target import architecture
 
-F16, BF16, F32 = np.float16, ml_dtypes.bfloat16, np.float32
+F16, BF16, F32, E4M3 = np.float16, ml_dtypes.bfloat16, np.float32, ml_dtypes.float8_e4m3fn
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
 
@@ -199,7 +200,10 @@ def test_bad_input() -> None:
     pairs, scales = np.zeros((16, 128), np.uint8), np.ones((16, 2), F16)
     for more, message in (
         ({"bits": 8}, "bits is 4, or 8 without zeros, not 8 of pairs of 4-bit floats"),
-        ({"zeros": np.zeros((16, 2), np.uint8)}, "zeros are for integers of 4 bits"),
+        (
+            {"weight": np.zeros((16, 256), E4M3), "zeros": np.zeros((16, 2), np.uint8)},
+            "zeros are for integers of 4 bits",
+        ),
         ({"scales": np.ones((16, 3), F16)}, r"for a weight \(16, 256\) it is"),
     ):
         with pytest.raises(ArgumentError, match=message):
@@ -235,6 +239,26 @@ def test_sizes_that_the_kernel_does_not_have() -> None:
     ):
         with pytest.raises(ConstraintError, match=message):
             replace(narrow, **change).check()
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape", "size"),
+    [
+        (Int4, (16, 8192, 28672), (128, 16, 1, 2)),
+        (Int4, (64, 11008, 4096), (192, 64, 1, 2)),
+        (Int4, (256, 4096, 4096), (64, 128, 2, 1)),
+        (Int4, (256, 11008, 4096), (192, 128, 1, 1)),
+        (Int8, (256, 4096, 4096), (64, 128, 2, 1)),
+        (Int8, (256, 11008, 4096), (192, 128, 1, 1)),
+        (Float8E4M3FN, (256, 4096, 4096), (64, 128, 2, 1)),
+    ],
+    ids=str,
+)
+def test_the_model_takes_what_was_fastest(kind: Any, shape: tuple[int, int, int], size: tuple[int, ...]) -> None:
+    """Of the sizes that were timed on an H200 (bench/notes): how long the conversion of a k tile takes decides."""
+    chosen, shares = sized(mixed_entry(kind, BFloat16), (*shape, 1), (132, architecture("sm_90a").smem), False)
+    config = chosen.config
+    assert (*config.tile[:2], config.cluster[0], config.cluster_k) == size and shares is None
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ def test_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     """They compute the transposed product, whose rows have the scales; the largest ones have no spills."""
     entry = KERNELS["hopper_e4m3_promoted"].for_block_scales(None, 1)
     assert entry is not None and all(size.transposed and size.promote == 1 for size in entry.sizes)
-    assert not any(fits_block_scales(size) for size in entry.sizes)
+    assert not any(fits_block_scales(size) or size.part[0] > 64 for size in entry.sizes)
     assert not any(fits_block_scales(size, None, 1) for size in KERNELS["hopper_e4m3"].sizes)
     scales = ColumnBlockScales(from_dlpack(np.zeros((2, 4), np.float16).T).mark_layout_dynamic(leading_dim=0))
     plain = KERNELS["hopper_e4m3_promoted"].for_block_scales(1, 128)
@@ -124,7 +124,7 @@ def test_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
         check_block_scales(plain.config, scales)
     pytest.importorskip("tilewright.cuda")
     monkeypatch.setattr(staged, "LinearCombination", lambda *numbers: scales)
-    for tile in ((256, 128), (128, 192)):
+    for tile in ((192, 128), (128, 192)):
         size = next(size for size in entry.sizes if size.tile[:2] == tile)
         made = staged.cross_compile(size, "sm_90a")
         assert made.spills == 0 and not made.warnings

@@ -404,6 +404,6 @@ def test_what_decides_the_kernel_of_a_prepared_weight_does_not_change_in_a_range
     """The thresholds of ``mixed_matmul`` are ends of ranges."""
     from tilewright.gemm.operators import mixed as module
 
-    thresholds = {module.MOST_ROWS, module.FEW_ROWS, module.FEW_ROWS // 2, module.MOST_CONVERTED}
-    thresholds |= {rows for sizes in module.SIZES.values() for rows in sizes}
+    thresholds = {module.MOST_ROWS, module.FEW_ROWS, module.FEW_ROWS_OF_8_BITS, module.MOST_CONVERTED}
+    thresholds |= {rows for sizes in module.SIZES.values() for rows in sizes} | set(module.MOST_NARROWED.values())
     assert all(planned_rows(rows) == rows for rows in thresholds)

@@ -317,10 +317,10 @@ def fits_block_scales(config: Any, rows: int | None = 1, columns: int | None = B
     """Whether a Hopper size can apply scales of blocks of ``rows`` of A and ``columns`` of B (None: that operand has no
     scales): it has the sums of each k tile on their own, a k tile is a block long, a warpgroup's part of a tile is
     within one block of rows and one of columns, and a thread holds the scales of its part. Where B alone has scales,
-    the transposed product is computed, whose rows are B's columns."""
+    the transposed product is computed, whose rows are B's columns, 64 of them a warpgroup (128 take a tenth longer)."""
     if config.pingpong or not config.producers or (config.promote, config.tile[2]) != (1, BLOCK):
         return False
-    if config.transposed != (rows is None):
+    if config.transposed != (rows is None) or (rows is None and config.part[0] != 64):
         return False
     lines = (columns, rows) if config.transposed else (rows, columns)
     sides = list(zip(lines, config.part, (32, 4), strict=True))  # a thread has so many of 32 rows, and of 4 columns

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tilewright import Int32, Uint8
+from tilewright import Float4E2M1FN, Float8E4M3FN, Int4, Int8, Int32, Uint8
 from tilewright.gemm.arrays import Matrix, PreparedMatrix
 from tilewright.gemm.config import AnyConfig, HopperConfig, Major, Operand
 from tilewright.gemm.epilogue.tma_store import TmaStoreEpilogue
@@ -21,9 +21,13 @@ from tilewright.gemm.mainloop.tma import TmaMainloop
 from tilewright.gemm.mixed_config import COLUMNS
 
 WORDS, ZEROS = Operand(Int32, Major.K, 128), Operand(Uint8, Major.MN, 128)
-CONVERTED = 1.1e5
-"""Numbers a microsecond that a multiprocessor converts and scales: some two instructions for each."""
-
+CONVERTED = {Int4: 3.6e4, Int8: 3.1e4, Float4E2M1FN: 3.1e4, Float8E4M3FN: 2.5e4}
+"""Numbers a microsecond that a multiprocessor converts to 16 bits, scales and hands to wgmma from registers: what a k
+tile takes at least, however few columns it has (measured at 64 columns; Float4E2M1FN is taken from Int8)."""
+ALONE = 1.15
+"""How much slower one warpgroup does that."""
+NARROWED = 1.1e5
+"""Numbers a microsecond that become 8-bit floats."""
 
 REFILL = 4.0
 """Microseconds for each further wave of clusters that share k tiles: the stages hold sums, so that the loads of the
@@ -36,8 +40,7 @@ class MixedModel(HopperModel):
 
     def __init__(self, options: list[PlanOption], limits: Limits) -> None:
         super().__init__(options, limits)
-        numbers = self.of_each(lambda config: config.tile[0] * config.tile[2])
-        self.loop = self.loop.clip(min=numbers / CONVERTED)
+        self.loop = self.loop.clip(min=self.of_each(converted_us))
 
     def times(self, problem: Problem, sharing: bool = True) -> Vector:
         times, (m, n, _, _) = super().times(problem, sharing), problem
@@ -45,6 +48,14 @@ class MixedModel(HopperModel):
         waves = np.ceil(m / self.rows[slices]) * np.ceil(n / self.columns[slices]) / self.workers[slices]
         times[slices] += REFILL * (np.ceil(waves) - 1)
         return times
+
+
+def converted_us(config: Any) -> float:
+    """Microseconds in which the weight of a k tile is converted."""
+    numbers: int = config.tile[0] * config.tile[2]
+    if config.narrow:
+        return numbers / NARROWED
+    return numbers / CONVERTED[config.a.dtype] * (ALONE if config.warpgroups == 1 else 1)
 
 
 class MixedHopper(Hopper):

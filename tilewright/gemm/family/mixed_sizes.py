@@ -11,10 +11,10 @@ from tilewright.gemm.config import Major, Operand
 from tilewright.gemm.family.hopper_sizes import CLUSTERS, COLUMNS, MOST_STAGES, PAIRS, SHARED_ELEMENTS, SLICES, SMEM
 from tilewright.gemm.mixed_config import DEPTH, MixedHopperConfig
 
-ROWS = {16: ((128, 2), (64, 1), (256, 2)), 8: ((128, 2), (64, 1), (192, 3))}
+ROWS = {16: ((128, 2), (64, 1), (256, 2), (192, 3)), 8: ((128, 2), (64, 1), (192, 3))}
 """By the bits of the activations: rows of the weight in a tile, and the warpgroups that share them."""
 
-ACCUMULATORS = {1: 128, 2: 128}
+ACCUMULATORS = {1: 128, 2: 128, 3: 64}
 """The most accumulators of a thread, by the number of warpgroups: its registers also hold the words of a stage, and A
 of two groups of wgmma."""
 

@@ -48,9 +48,9 @@ ROWS = Float16, BFloat16, *EIGHT_BIT_FLOATS
 """The types of rows."""
 MOST_ROWS = 64
 """The kernel for few rows has sizes for so many; more are multiplied with the weight written out, but on sm_90."""
-FEW_ROWS, LARGE = 16, 1 << 27
-"""On sm_90 so many rows are multiplied by the kernel for few rows, by a weight of 4 bits and ``LARGE`` numbers half as
-many, and more by wgmma (measured, as is what follows)."""
+FEW_ROWS, FEW_ROWS_OF_8_BITS, LARGE = 8, 16, 1 << 27
+"""On sm_90 so many rows, of 16 or of 8 bits, are multiplied by the kernel for few rows, and more by wgmma (measured, as
+is what follows); by a weight of 4 bits and ``LARGE`` numbers no more of 8 bits than of 16."""
 MOST_CONVERTED = 2048
 """On sm_90 more rows than that are multiplied by a weight written out, unless its numbers are converted in four
 instructions a pair: integers of 4 bits with scales of the type of the rows."""
@@ -92,16 +92,16 @@ def mixed_matmul(
 
     What scales that are infinite or NaN give is in docs/matmul.md ("Scales that are not finite").
 
-    Few rows, up to 64, on sm_90 up to 16, are multiplied by a kernel that reads 4 or 8 bits for each element of the
+    Few rows, up to 64, on sm_90 up to 8, are multiplied by a kernel that reads 4 or 8 bits for each element of the
     weight, once; its sums of a group are exact to float32. For more rows the numbers times their scales are rounded to
     the type of ``a``: on sm_90 in registers, elsewhere by a kernel that writes the weight out.
 
-    Few rows of 8-bit floats are multiplied as Float16, which has all of them, so that they are as exact as above. On
-    sm_90 more rows are multiplied as they are, by wgmma, with numbers of 4 bits or Float8E4M3FN, which become
-    Float8E4M3FN without a rounding: the sums of a group have the bits that the tensor cores keep of 8-bit floats
-    (14), and are multiplied by its scale and added to the others in float32. For more than ``MOST_NARROWED`` rows and
-    groups of 128 a kernel writes the numbers of 4 bits out as such, N * K bytes. Otherwise the rows become BFloat16, or
-    Float16 where the scales of the weight are.
+    Few rows of 8-bit floats (on sm_90 up to 16, up to 8 by large weights of 4 bits) are multiplied as Float16, which
+    has all of them, so that they are as exact as above. On sm_90 more rows are multiplied as they are, by wgmma, with
+    numbers of 4 bits or Float8E4M3FN, which become Float8E4M3FN without a rounding: the sums of a group have the bits
+    that the tensor cores keep of 8-bit floats (14), and are multiplied by its scale and added to the others in float32.
+    For more than ``MOST_NARROWED`` rows and groups of 128 a kernel writes the numbers of 4 bits out as such, N * K
+    bytes. Otherwise the rows become BFloat16, or Float16 where the scales of the weight are.
 
     Args:
         a: (..., K) of Float16, BFloat16, Float8E4M3FN or Float8E5M2.
@@ -345,7 +345,7 @@ class MixedProduct:
     def least_by_wgmma(self) -> int:
         """On sm_90 the kernel for few rows is faster for so many rows."""
         large = self.weight.bits == 4 and prod(self.weight.shape) >= LARGE
-        return FEW_ROWS // 2 if large else FEW_ROWS
+        return FEW_ROWS if large or self.problem.A.dtype.width == 16 else FEW_ROWS_OF_8_BITS
 
     @property
     def most_by_wgmma(self) -> float:
