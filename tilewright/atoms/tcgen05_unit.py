@@ -75,3 +75,23 @@ class UnitWork:
         if self.lanes.observed and not self.told:
             self.lanes.reads_shared(address, np.array([self.row]), warp)
         return self.lanes.read_shared(address, warp)
+
+
+class UnitWrite(UnitWork):
+    """Work that writes to cells of tensor memory, ``where`` (lanes, columns), which are its own until it is done."""
+
+    where: tuple[Any, Any]
+
+    def check(self) -> None:
+        """A fault where the cells cannot be written."""
+        raise NotImplementedError
+
+    def begin(self) -> None:
+        """From now on the cells are the unit's."""
+        self.check()
+        for _, memory in self.sides:
+            problem = memory.busy(*self.where)
+            if problem is not None:
+                raise self.fault(*problem)
+            self.lanes.tensor_memory(self.row, memory, True, [self.where])
+            memory.products[self.where] += 1

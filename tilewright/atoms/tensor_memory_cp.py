@@ -20,7 +20,7 @@ from tilewright.atoms.matrix_descriptor import TCGEN05 as DESCRIPTORS
 from tilewright.atoms.matrix_descriptor import UNIT, MatrixDescriptor
 from tilewright.atoms.matrix_tiles import FIELD, addresses, unpacked
 from tilewright.atoms.tcgen05_mma import AGENT
-from tilewright.atoms.tcgen05_unit import UnitWork, need_whole_warps
+from tilewright.atoms.tcgen05_unit import UnitWrite, need_whole_warps
 from tilewright.atoms.tensor_memory import LANES, container_shift, tmem_place
 from tilewright.atoms.tensor_memory_alloc import TCGEN05
 from tilewright.atoms.tensor_memory_copy import SmemToTmemLayouts, smem_to_tmem_layouts
@@ -180,7 +180,7 @@ def _cells(shape: str) -> tuple[Array, Array]:
     return cells[..., 0], cells[..., 1]
 
 
-class UnitCopy(UnitWork):
+class UnitCopy(UnitWrite):
     """One copy of one warp; ``word`` are the low and high word of its descriptor."""
 
     atom: SmemToTmem
@@ -199,23 +199,13 @@ class UnitCopy(UnitWork):
         lane, column = _cells(atom.shape)
         self.where = lane + (to >> 16 & 0x3FFF), column + (to & 0xFFFF)
 
-    def begin(self) -> None:
-        """From now on the cells are the unit's."""
-        self._check()
-        for _, memory in self.sides:
-            what = memory.busy(*self.where)
-            if what is not None:
-                raise self.fault(*what)
-            self.lanes.tensor_memory(self.row, memory, True, [self.where])
-            memory.products[self.where] += 1
-
-    def _check(self) -> None:
+    def check(self) -> None:
         if self.to >> 16:
             raise self.fault(f"writes to lane {self.to >> 16}: a copy begins at lane 0", "take the address of lane 0")
         self.need_allocated(self.where[1])
 
     def __call__(self) -> None:
-        self._check()
+        self.check()
         atom, (low, high) = self.atom, self.word
         swizzle = BYTE_SWIZZLES[DESCRIPTORS.kind_of(high >> DESCRIPTORS.shift)]
         one = Layout((1, 1, 1), (0, 0, 0))

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tilewright.atoms.tcgen05_mma import AGENT
-from tilewright.atoms.tcgen05_unit import UnitWork, issuers
+from tilewright.atoms.tcgen05_unit import UnitWrite, issuers
 from tilewright.atoms.tensor_memory import COLUMN_BITS, LANES
 from tilewright.atoms.tensor_memory_alloc import TCGEN05
 from tilewright.atoms.tensor_memory_state import TensorMemory
@@ -61,7 +61,7 @@ class TmemShift(Instruction):
         out.line(f'asm volatile("{self.mnemonic()} [%0];" :: "r"({out.value(op.operands[0])}) : "memory");')
 
 
-class _Shift(UnitWork):
+class _Shift(UnitWrite):
     """One shift of one thread."""
 
     def __init__(
@@ -71,17 +71,7 @@ class _Shift(UnitWork):
         self.lane, self.column = address >> 16, address & 0xFFFF
         self.where = slice(self.lane, self.lane + WARP), slice(self.column, self.column + MOVED_COLUMNS)
 
-    def begin(self) -> None:
-        """From now on the cells are the unit's."""
-        self._check()
-        for _, memory in self.sides:
-            what = memory.busy(*self.where)
-            if what is not None:
-                raise self.fault(*what)
-            self.lanes.tensor_memory(self.row, memory, True, [self.where])
-            memory.products[self.where] += 1
-
-    def _check(self) -> None:
+    def check(self) -> None:
         if self.lane % WARP or self.lane >= LANES:
             raise self.fault(
                 f"takes lane {self.lane}; it shifts the lanes that one warp reaches",
@@ -90,7 +80,7 @@ class _Shift(UnitWork):
         self.need_allocated(np.array([self.column, self.column + MOVED_COLUMNS - 1]))
 
     def __call__(self) -> None:
-        self._check()
+        self.check()
         for _, memory in self.sides:
             for cells in (memory.words, memory.written):
                 part = cells[self.where]
