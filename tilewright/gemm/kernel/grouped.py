@@ -15,7 +15,7 @@ from tilewright import Int32, cute, range
 from tilewright.gemm.epilogue.functions import EpilogueFunction
 from tilewright.gemm.kernel.group_offsets import GatheredRows, Groups, fill_table
 from tilewright.gemm.kernel.group_table import BIAS, EXTENT, FIRST, ITERATION, function_of, matrices, share_of, tiles_of
-from tilewright.gemm.kernel.multistage import DATA_PARALLEL, MultistageGemm
+from tilewright.gemm.kernel.multistage import DATA_PARALLEL, BlockShare, MultistageGemm, ProductTensors
 from tilewright.gemm.kernel.overlap import wait_then_let_next_begin
 from tilewright.gemm.schedule.group_shares import least_iterations
 from tilewright.gemm.tiles import global_to_shared
@@ -118,8 +118,8 @@ class GroupedGemm(MultistageGemm):
         if cutlass.const_expr(rows is not None):
             gather, count = self.rows_of_group(rows, table, problem, cute.size(mA, mode=[0])), rows.count
         slices = slices_of(mA, mB, gather, None, count)
-        how = tiled_mma, smem, function_of(function, table, problem), shared, extent, k_tiles
-        self.piece(*how, slices, mC, mD, None, inside, k_begin, k_end)
+        work = BlockShare(tiled_mma, smem, function_of(function, table, problem), shared, extent, k_tiles)
+        self.piece(work, ProductTensors(slices, mC, mD), inside, k_begin, k_end)
         cute.arch.sync_threads()  # the next tile's stages take the place of this one's epilogue
 
     def rows_of_group(self, rows: GatheredRows, table: cute.Tensor, problem: Any, extent: Any) -> cute.Tensor:

@@ -6,7 +6,8 @@ their sums, the epilogue writes D. Read on in ``launch`` (host), ``kernel`` and 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -30,6 +31,30 @@ from tilewright.gemm.tiles import aligned, global_to_shared
 from tilewright.lang.device.rematerialize import rematerialize
 
 DATA_PARALLEL = DataParallel()
+
+
+@dataclass(frozen=True)
+class BlockShare:
+    """What the pieces of one block have in common. ``smem``: its shared memory; ``extent``: rows and columns of D;
+    ``k_tiles``: of a whole output tile."""
+
+    tiled_mma: cute.TiledMma
+    smem: Any
+    function: EpilogueFunction
+    decomposition: Any
+    extent: tuple
+    k_tiles: Any
+
+
+@dataclass(frozen=True)
+class ProductTensors:
+    """One product of matrices. ``slices`` gives the slices of A and B that a tile loads; ``scatter``: the row indices
+    of C and D with their strides, None if rows are not scattered."""
+
+    slices: Callable[[Any, Any], tuple[OperandSlices, OperandSlices]]
+    mC: cute.Tensor
+    mD: cute.Tensor
+    scatter: Any = None
 
 
 class MultistageGemm:
@@ -133,15 +158,16 @@ class MultistageGemm:
         extent = addressing.extent(mD)
         smem, slices_of = self.shared_memory(sA_layout, sB_layout, copy_A, copy_B)
         k_tiles = decomposition.k_tiles(cute.size(mA if metadata is None else mB, mode=[1]), self.config.tile[2])
+        work = BlockShare(tiled_mma, smem, function, decomposition, extent, k_tiles)
         product = partial(self.product, addressing, (mA, mB, mC, mD), metadata, slices_of)
-        multiply = partial(self.piece, tiled_mma, smem, function, decomposition, extent, k_tiles)
-        slices, mC, mD, scatter = product(bidz, output)
-        piece = partial(multiply, slices, mC, mD, scatter)
+        multiply = partial(self.piece, work)
+        whole = product(bidz, output)
+        piece = partial(multiply, whole)
         if cutlass.const_expr(decomposition.across_batches):
             piece = partial(self.piece_of_batch, product, multiply, extent)
         decomposition.run(bidx, None, k_tiles, piece)
         if cutlass.const_expr(isinstance(decomposition, SharedTiles) and decomposition.separate):
-            write = partial(self.write_part, tiled_mma, mC, mD, function, decomposition, extent, scatter)
+            write = partial(self.write_part, work, whole)
             steps = cute.size(tiled_mma.get_slice(0).partition_shape_C(self.config.tile[:2]), mode=[2])
             accumulators = self.partials.accumulators
             scratch = cute.recast_ptr(smem, dtype=self.config.acc_dtype)
@@ -152,9 +178,8 @@ class MultistageGemm:
 
     def product(
         self, addressing: Addressing, tensors: tuple, metadata: Any, slices_of: Any, number: Any, output: Any
-    ) -> tuple[Any, Any, Any, Any]:
-        """Product ``number`` of a batch, whose D is matrix ``output``: the slices of A and B that are loaded, C, D, and
-        the row indices of C and D with their strides (None if rows are not scattered)."""
+    ) -> ProductTensors:
+        """Product ``number`` of a batch, whose D is matrix ``output``."""
         config = self.config
         operands = (number, config.a), (number, config.b), (number, config.c), (output, config.c)
         mA, mB, mC, mD = (
@@ -164,7 +189,8 @@ class MultistageGemm:
         scatter = None
         if addressing.scatter_D is not None:
             scatter = addressing.scatter_D, {False: mC.stride[0], True: mD.stride[0]}
-        return slices_of(mA, mB, addressing.gather_A, addressing.gather_B, metadata=metadata), mC, mD, scatter
+        slices = slices_of(mA, mB, addressing.gather_A, addressing.gather_B, metadata=metadata)
+        return ProductTensors(slices, mC, mD, scatter)
 
     @cute.jit
     def piece_of_batch(
@@ -180,7 +206,7 @@ class MultistageGemm:
         """A piece of a tile, if blocks share tiles across a batch: tiles are numbered product by product."""
         bM, bN, _ = self.config.tile
         number = tile // (cute.ceil_div(extent[0], bM) * cute.ceil_div(extent[1], bN))
-        multiply(*product(number, number), tile, k_begin, k_end)
+        multiply(product(number, number), tile, k_begin, k_end)
 
     def aligned_operand(self, mA: Any) -> Any:
         """A with the alignment and divisibility that its vector accesses need."""
@@ -227,36 +253,30 @@ class MultistageGemm:
     @cute.jit
     def piece(
         self,
-        tiled_mma: cute.TiledMma,
-        smem: Any,
-        function: Any,
-        decomposition: Any,
-        extent: tuple,
-        k_tiles: Any,
-        slices: Any,
-        mC: cute.Tensor,
-        mD: cute.Tensor,
-        scatter: Any,
+        work: BlockShare,
+        product: ProductTensors,
         tile: Any,
         k_begin: Any,
         k_end: Any,
         state: None = None,
     ) -> None:
         """Multiply k tiles [k_begin, k_end) of one output tile; the block that has the last of them writes it."""
+        tiled_mma, smem, function, extent = work.tiled_mma, work.smem, work.function, work.extent
+        decomposition, k_tiles, scatter = work.decomposition, work.k_tiles, product.scatter
         bM, bN, _ = self.config.tile
         tiles = (cute.ceil_div(extent[0], bM), cute.ceil_div(extent[1], bN))
         tidx, _, _ = cute.arch.thread_idx()
         shape = tiled_mma.get_slice(0).partition_shape_C((bM, bN))  # (MMA, MMA_M, MMA_N)
         acc = cute.make_rmem_tensor(shape, self.config.acc_dtype)
         acc.fill(0)
-        A, B = slices(*decomposition.place(self.raster, tile, *(rematerialize(n) for n in tiles)))
+        A, B = product.slices(*decomposition.place(self.raster, tile, *(rematerialize(n) for n in tiles)))
         self.mainloop.run(tiled_mma, rematerialize(tidx), acc, A, B, k_begin, k_end)
         cute.arch.sync_threads()
 
         # Compute the tile's coordinates again, so that they take no registers during the main loop.
         tidx = rematerialize(tidx)
         where = decomposition.place(self.raster, rematerialize(tile), *(rematerialize(n) for n in tiles))
-        gC, gD, cD = self.tiles(mC, mD, extent, where)
+        gC, gD, cD = self.tiles(product, extent, where)
         write = partial(self.epilogue.run, tiled_mma, tidx, acc, scatter=scatter)
         if cutlass.const_expr(decomposition.sums == "in_turn"):
             # Serial split-K: the blocks of a tile write one after the other, the first adds C, the others add to D.
@@ -288,32 +308,24 @@ class MultistageGemm:
             write(gC, gD, cD, smem, extent, function)
             cute.arch.sync_threads()
 
-    def tiles(self, mC: cute.Tensor, mD: cute.Tensor, extent: tuple, where: tuple) -> tuple[Any, Any, Any]:
+    def tiles(self, product: ProductTensors, extent: tuple, where: tuple) -> tuple[Any, Any, Any]:
         """The tile ``where`` of C, of D and of the coordinates: (bM, bN) each."""
         gC, gD, cD = (
             cute.local_tile(tensor, self.config.tile[:2], where)
-            for tensor in (mC, mD, cute.make_identity_tensor(extent))
+            for tensor in (product.mC, product.mD, cute.make_identity_tensor(extent))
         )
         return gC, gD, cD
 
     @cute.jit
     def write_part(
-        self,
-        tiled_mma: cute.TiledMma,
-        mC: cute.Tensor,
-        mD: cute.Tensor,
-        function: EpilogueFunction,
-        decomposition: SharedTiles,
-        extent: tuple,
-        scatter: Any,
-        tile: Any,
-        group: Any,
-        step: Any,
-        sums: cute.Tensor,
+        self, work: BlockShare, product: ProductTensors, tile: Any, group: Any, step: Any, sums: cute.Tensor
     ) -> None:
         """Write a reduction block's sums of one step of the instruction along N to D."""
         bM, bN, _ = self.config.tile
-        where = decomposition.place(self.raster, tile, cute.ceil_div(extent[0], bM), cute.ceil_div(extent[1], bN))
-        gC, gD, cD = self.tiles(mC, mD, extent, where)
+        extent = work.extent
+        where = work.decomposition.place(self.raster, tile, cute.ceil_div(extent[0], bM), cute.ceil_div(extent[1], bN))
+        gC, gD, cD = self.tiles(product, extent, where)
         tidx = cute.arch.thread_idx()[0]
-        FragmentEpilogue(self.config).run(tiled_mma, tidx, sums, step, gC, gD, cD, extent, function, scatter)
+        FragmentEpilogue(self.config).run(
+            work.tiled_mma, tidx, sums, step, gC, gD, cD, extent, work.function, product.scatter
+        )
