@@ -69,6 +69,8 @@ CASES = [
     ("zeros", "float16", "float16", 128, (256, 64, 1, 1)),
     ("int8", "bfloat16", "bfloat16", 64, (128, 64, 1, 1)),
     ("int8", "float16", "float16", 128, (256, 96, 1, 1)),
+    ("int8", "bfloat16", "float32", 128, (192, 128, 1, 1)),
+    ("zeros", "bfloat16", "bfloat16", 32, (192, 64, 1, 2)),
     ("e4m3", "bfloat16", "bfloat16", 128, (64, 64, 2, 1)),
     ("e4m3", "float16", "float16", 32, (128, 128, 1, 1)),
     ("e2m1", "bfloat16", "bfloat16", 32, (128, 96, 1, 1)),
@@ -267,6 +269,7 @@ def test_the_model_takes_what_was_fastest(kind: Any, shape: tuple[int, int, int]
         (Int4, False, 128, (128, 128)),
         (Int4, True, 32, (256, 128)),
         (Int8, False, 32, (128, 192)),
+        (Int8, False, 32, (192, 128)),
         (Float8E4M3FN, False, 128, (256, 128)),
         (Float4E2M1FN, False, 128, (128, 256)),
     ],
@@ -281,7 +284,7 @@ def test_programs_have_no_spills(kind: Any, zeros: bool, scale_k: int, size: tup
     assert config.c.major is Major.MN
     artifact = cross_compile(config, "sm_90a")
     assert artifact.spills == 0 and not artifact.warnings
-    groups, blocks = 2 * 8, size[0] // 128  # of the first stage of a tile, and of the others
+    groups, blocks = 2 * 8, config.part[0] // 64  # of the first stage of a tile, and of the others
     products = artifact.ptx.count(f"wgmma.mma_async.sync.aligned.m64n{size[1]}k16.f32.bf16.bf16")
     assert products == groups * blocks
     if (kind, zeros) == (Int4, False):
