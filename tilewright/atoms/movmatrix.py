@@ -21,7 +21,7 @@ class MovMatrix(CopyInstruction):
     ``2 (l % 4)`` and the next, and receives those of the transposed matrix.
 
     A call has operands ``[dst, src]`` and attributes ``registers`` and ``source_registers``. Its layouts are CuTe's:
-    both sides count the bits of their own matrix, so that they say nothing of the transposition.
+    both sides count the bits of their own matrix, so the layouts do not show the transposition.
 
     >>> MovMatrix(), MovMatrix().dst_bits
     (SM75_U32x1_MOVM_T, (32,32):(32,1))

@@ -110,10 +110,11 @@ class Function(Shown):
 
     Kernel attributes: ``smem_bytes`` (dynamic shared memory that the body's allocations need), ``max_threads`` and
     ``min_blocks`` (launch bounds), ``cluster`` (static cluster shape or None), ``source`` (file of the user's kernel).
-    ``variables`` are a kernel's in the order of assignment, ``replaced`` the values that others stand for. ``extents``:
-    parameters that no op reads, and so are not passed, though they are extents of an array: the number of the parameter
-    that points to the array, and the mode. ``digest``: of what decided a kernel that is kept on the disk; two kernels
-    of one digest are one text. ``known``: it was read there, and its warnings were given when it was staged.
+    ``variables`` are the kernel's variables in the order of assignment; ``replaced`` maps values to those that took
+    their place. ``extents``: parameters that are extents of an array, but are not passed as no op reads them; each with
+    the number of the parameter that points to the array, and the mode. ``digest``: identifies a kernel that is kept on
+    the disk; kernels with the same digest have the same text. ``known``: the kernel was read from the disk; its
+    warnings were given when it was staged.
     """
 
     name: str

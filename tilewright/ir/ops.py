@@ -131,7 +131,7 @@ def check_form(op: Op) -> None:
     """The rule of every op: the rules of single opcodes rely on it."""
     operands, results, regions, attrs = FORMS[op.opcode]
     operand_count, result_count, region_count = len(op.operands), len(op.results), len(op.regions)
-    wrong = ""  # every op comes here, and few are wrong: the texts are made for those
+    wrong = ""  # this runs for every op: messages are made for wrong ones only
     if not operands[0] <= operand_count <= operands[1]:
         wrong = f"{operand_count} operands given"
     elif not results[0] <= result_count <= results[1]:
@@ -339,7 +339,7 @@ def _carried(op: Op, initial: list[Type], args: list[Type], yielded: list[Type])
 
 @rule("yield", "condition", "printf")
 def _free(op: Op) -> None:
-    """Takes any values; what they must be, the op around it knows."""
+    """Takes any values; the enclosing op checks them."""
 
 
 @rule("assert")

@@ -102,12 +102,12 @@ class PipelineTmaAsync(PipelineAsync):
     def producer_acquire(
         self, state: PipelineState, try_acquire_token: Any = None, *, loc: Any = None, ip: Any = None
     ) -> None:
-        """Wait until all blocks that share the stage have released it, and expect its bytes. A whole warp."""
+        """Wait until all blocks that share the stage have released it, and expect its bytes. Called by a whole warp."""
         wait_unless(try_acquire_token, self.sync_object_empty, state)
         self.sync_object_full.arrive(state.index)
 
     def producer_commit(self, state: PipelineState, *, loc: Any = None, ip: Any = None) -> None:
-        """Nothing: the bytes of TMA loads fill the stage."""
+        """Does nothing: the bytes of TMA loads complete the stage."""
 
     def producer_tail(self, state: PipelineState, *, loc: Any = None, ip: Any = None) -> None:
         """Wait until all stages have been released, by the other blocks, too: a block must not end while they may still
@@ -119,9 +119,9 @@ class PipelineTmaAsync(PipelineAsync):
 
     def consumer_release(self, state: PipelineState, *, loc: Any = None, ip: Any = None) -> None:
         """This warp has read its part of the stage: one lane tells each block that shares it."""
-        # The lanes of a warp run apart: what the others have read must be read before one of them says so. Warpgroups
-        # that multiply by wgmma read together, and know by their wait that it is done. A program that elects a lane for
-        # the release has synchronised them itself.
+        # The lanes of a warp may diverge, so all of them must have finished reading before one lane arrives. Warpgroups
+        # that multiply by wgmma read together, and their wait says when the reads are done. A program that elects a
+        # lane for the release has synchronised the lanes itself.
         if self.lanes_read and not inside("elect_one block"):
             sync_warp()
         with only_if(as_numeric(self.is_signalling_thread).ir_value(), "release of a stage"):
@@ -137,8 +137,8 @@ def tma_stages(
     initializing_warps: tuple[int, int] = (0, 0),
     name: str = "",
 ) -> tuple[MbarrierArray, MbarrierArray]:
-    """The mbarriers of stages that ``tx_count`` bytes of TMA fill and ``emptiers`` arrivals make empty, and which two
-    warps initialise."""
+    """The mbarriers of the stages: ``tx_count`` bytes of TMA fill a stage, ``emptiers`` arrivals empty it. Two warps
+    initialise them."""
     if not isinstance(producer_group, CooperativeGroup) or producer_group.agent not in (Agent.Thread, Agent.Warp):
         raise ConstraintError(
             f"producer_group is {producer_group!r}; the producer warps, each with one thread that arrives: "

@@ -383,7 +383,7 @@ class Request:
         return planner(problem)
 
     def passing(self, key: Any, plan: Plan, arrays: CallArrays) -> tuple[Plan, Until]:
-        """The plan, or one by a kernel for many numbers of rows, until this one has been launched often."""
+        """The plan, or, until it has been launched often, a plan with a kernel that serves many numbers of rows."""
         problem, kept = arrays.problem, kept_by_rows(key, self.a, self.b, self.out, self.c, self.bias)
         if kept is None or self.decomposition != "auto" or is_captured() or kept.is_tuned(problem.shape[0]):
             return plan, None
@@ -397,7 +397,7 @@ class Request:
         return (plan, None) if substitute is None else (substitute, Repetitions())
 
     def meanwhile(self, plan: Plan, arrays: CallArrays) -> tuple[Plan, Until] | None:
-        """A plan by a kernel that is here, until the future that comes with it is done."""
+        """A plan with a kernel that is compiled already, and the future to wait for before it is replaced."""
         if self.decomposition != "auto" or self.functions or is_captured():
             return None
         product = product_of(arrays.problem, self.bias, self.activation)
@@ -460,7 +460,7 @@ def remember(key: Any, repeated: RepeatedProduct) -> None:
 
 
 def forget() -> None:
-    """Keep no launch: the next product of each geometry is planned at length."""
+    """Forget all launches: the next product of each geometry is planned again."""
     REPEATED_PRODUCTS.clear()
     _ROWS.clear()
 
@@ -469,7 +469,7 @@ store.when_kept(forget)
 
 
 def from_other_rows(key: Any, a: Any, b: Any, out: Any, c: Any, bias: Any) -> RepeatedProduct | None:
-    """A product that was not launched before, by the launch of one that differs in its number of rows."""
+    """Launch a product for the first time by the kept launch of a product that differs only in its number of rows."""
     kept = kept_by_rows(key, a, b, out, c, bias)
     repeated = None if kept is None else kept.product(rows_of(a), (*a.shape[:-1], b.shape[1]))
     if repeated is not None:

@@ -55,7 +55,7 @@ class KernelFunction(MarkedFunction[P, Any]):
         def __get__(self: KernelFunction[Concatenate[Any, Q]], owner: object, cls: Any = None) -> KernelFunction[Q]: ...
         def __get__(self, owner: Any, cls: Any = None) -> Any: ...
 
-    @overload  # two signatures for the reason that those of JitFunction have
+    @overload  # two signatures, for the same reason as in JitFunction
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> KernelCall: ...
     @overload
     def __call__(self, *args: Any, **kwargs: Any) -> KernelCall: ...
@@ -207,7 +207,7 @@ def _emit(operands: LaunchOperands, about: dict[str, Any], attributes: tuple[str
 
 
 def _asks_for_threads(function: Function) -> str:
-    """What in a kernel is of no use to a block of one thread; "" if nothing is."""
+    """The operation of a kernel that has no effect in a block of one thread; "" if there is none."""
     for op in function.walk():
         if op.opcode == "sreg" and op.attrs["name"].startswith(("tid.", "laneid", "warpid")):
             return "the thread's index"

@@ -37,7 +37,7 @@ class MarkedFunction(Generic[P, R]):
         if preprocessor:
             remember(function)
         functools.update_wrapper(self, function)
-        # What programs that look at functions ask of any: the code by which they are told apart, the defaults.
+        # Attributes that programs read of any function: the code object, which identifies it, and the defaults.
         self.__code__, self.__globals__, self.__closure__ = (
             function.__code__,
             function.__globals__,

@@ -61,7 +61,7 @@ def stage_kernel(
         made = StagedKernel(function, kept, params, Dependencies(functions, fixed, before))
         specialisations.append(made)
     function, kept, params, _ = made
-    # An extent that an array of the launch says need not be passed; of several launches, where all of them say so.
+    # An extent need not be passed if an array of the launch has it; with several launches, if an array of each has it.
     fresh = _extents(values, kept, params)
     function.extents = fresh if first else {p: at for p, at in function.extents.items() if fresh.get(p) == at}
     return [values[i] for i in kept], function
@@ -81,7 +81,7 @@ def _extents(values: list[Value], kept: list[int], params: list[Value]) -> dict[
 
 
 def _spec(name: str, annotation: Any, value: Any) -> Spec:
-    """What of an argument is known while staging, and what is a run-time value."""
+    """The static part of an argument, and its run-time values."""
     if is_constexpr(annotation) or (type(value) is int and is_integer_tree(annotation)):
         return run_time.StaticSpec(value)
     if type(value) in objects.LITERALS:
@@ -152,7 +152,7 @@ def _run_body(
     function: Function,
     builder: StagingBuilder,
 ) -> None:
-    """Call the kernel's code with handles of the parameters: what it does with them is recorded in ``function``."""
+    """Call the kernel's code with handles of the parameters; its operations are recorded in ``function``."""
     code = kernel.function.__code__
     start = Location(code.co_filename, code.co_firstlineno)
     rest = iter(params)

@@ -1,4 +1,4 @@
-"""Whether a kernel's TMA copies are such as the tensor maps are made for that a launch gives it."""
+"""Whether the tensor maps of a launch are made for the TMA copies of the kernel."""
 
 from __future__ import annotations
 

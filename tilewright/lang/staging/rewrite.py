@@ -1,10 +1,10 @@
 """The rewriter: a function's syntax tree with its control flow turned into calls of :mod:`runtime`.
 
-Statements stay in their frame and keep their lines. What each becomes is in the templates below (``variables`` are
-those that it assigns, ``touched`` those whose ``objects`` it may change),
-so that one code runs as Python does when a predicate is known, and traces both arms when it is not. How they run is in
-:mod:`branch`, :mod:`for_loop`, :mod:`while_loop` and :mod:`with_block`; expressions are in :mod:`rewrite_expressions`.
-Predicates written ``const_expr(...)`` and loops over ``range_constexpr(...)`` are left alone.
+Statements stay in their frame and keep their lines. The templates below show what each becomes; ``variables`` are those
+that a statement assigns, ``touched`` those whose ``objects`` it may change. The rewritten code runs as plain Python
+where a predicate is known, and traces both arms where it is not. The functions that it calls are in :mod:`branch`,
+:mod:`for_loop`, :mod:`while_loop` and :mod:`with_block`; expressions are in :mod:`rewrite_expressions`. Predicates
+written ``const_expr(...)`` and loops over ``range_constexpr(...)`` are left alone.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def rewrite(node: ast.FunctionDef, filename: str, free: set[str], shared: set[st
 
 
 class _Reads(ast.NodeTransformer):
-    """Asks the variables ``unsure`` whether they have a value, wherever the user's code reads one."""
+    """Checks the variables ``unsure`` for a value wherever the user's code reads them."""
 
     def __init__(self, unsure: set[str]) -> None:
         self.unsure = unsure
@@ -183,7 +183,7 @@ class _Function(Expressions):
             return self.python_loop(node, loop, iter=self.visit(node.iter))
         assigned, touched = self.variables(node.target, *node.body)
         targets = tuple(NameUses([node.target]).bound)
-        # The name may be hidden by a variable of the program: what it means is asked when the loop runs.
+        # A variable of the program may shadow the name, so it is looked up when the loop runs.
         if isinstance(node.iter, ast.Call) and isinstance(node.iter.func, ast.Name) and node.iter.func.id == "range":
             node.iter.func = tool("range_", node.iter, node.iter.func)
         made = statements(
@@ -249,7 +249,7 @@ class _Function(Expressions):
     def visit_Return(self, node: ast.Return | ast.Raise) -> Any:
         self.generic_visit(node)
         word = "return" if isinstance(node, ast.Return) else "raise"
-        # Outside of all `if`, `for`, `while` and `with` there is no region that it could leave.
+        # Outside of `if`, `for`, `while` and `with` there is no region to leave.
         check = statements(node, "_tw.leave(word, level)", word=ast.Constant(word), level=self.level)
         return [*check, node] if self.nesting else node
 
@@ -323,7 +323,7 @@ class _Function(Expressions):
         arguments.kw_defaults = [d and self.visit(d) for d in arguments.kw_defaults]
 
     def visit_Lambda(self, node: ast.Lambda) -> Any:
-        """Its body stays Python's, but for texts of numbers."""
+        """Its body stays plain Python, apart from the text of numbers."""
         self.defaults(node.args)
         node.body = Texts().visit(node.body)
         return node
