@@ -5,11 +5,15 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from tilewright.atoms.bulk_copy import BulkCopy, BulkLoad
+from tilewright.atoms.bulk_copy import BulkCopy, BulkLoad, BulkStore
 from tilewright.errors import ConstraintError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
-from tilewright.lang.numbers.numeric import Int16
+from tilewright.lang.device.integers import match_sync
+from tilewright.lang.device.special_registers import activemask, lanemask_lt
+from tilewright.lang.numbers.numeric import Boolean, Int16
+from tilewright.lang.staging.generate import if_generate
+from tilewright.lang.staging.with_block import inside
 from tilewright.lang.tensors.pointer import Pointer
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import Layout, coalesce, is_static, max_common_vector, size
@@ -38,7 +42,7 @@ class BulkCopyAtom(CopyAtom):
         cache_policy: Any = None,
         **options: Any,
     ) -> None:
-        """``cute.copy`` with this atom: each thread that is here issues the copies."""
+        """``cute.copy`` with this atom: one thread of a warp issues the copies, of those that give one destination."""
         instruction = self.instruction
         assert isinstance(instruction, BulkCopy)
         for name, value in {"pred": pred, **options}.items():
@@ -54,7 +58,15 @@ class BulkCopyAtom(CopyAtom):
             for tensor in (dst, src):
                 operands.append((tensor.engine + _offset(tensor, i * elements)).value())
         nbytes = elements * bits_in_memory(self.scalar) // 8
-        Builder.current().call(instruction, [*shared, *operands], count=len(operands) // 2, bytes=nbytes)
+        count = len(operands) // 2
+
+        def issue() -> None:
+            Builder.current().call(instruction, [*shared, *operands], count=count, bytes=nbytes)
+
+        if count == 0 or _adds(instruction) or inside("elect_one block"):
+            issue()
+        else:
+            if_generate(_first_for(dst.engine), issue)
 
     def _elements(self, src: Tensor, dst: Tensor) -> int:
         """How many elements one instruction copies: all that are contiguous on both sides."""
@@ -78,6 +90,17 @@ class BulkCopyAtom(CopyAtom):
                 "make_tiled_tma_atom"
             )
         return elements
+
+
+def _adds(instruction: BulkCopy) -> bool:
+    """Whether copies of several threads to one place are meant: they are combined there."""
+    return isinstance(instruction, BulkStore) and bool(instruction.reduction)
+
+
+def _first_for(place: Pointer) -> Boolean:
+    """Whether no lower lane that is here has this place: of a whole warp with one place the first, each lane of its
+    own place, and a thread that is alone."""
+    return Boolean(match_sync(activemask(), place.toint()) & lanemask_lt() == 0)
 
 
 def _offset(tensor: Tensor, index: int) -> Any:

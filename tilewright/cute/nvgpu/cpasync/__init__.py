@@ -170,8 +170,9 @@ class _BulkOp:
 class CopyBulkG2SOp(_BulkOp):
     """Contiguous bytes from global to shared memory, without a tensor map; they complete transactions of an mbarrier.
 
-    One thread calls ``cute.copy(atom, src, dst, mbar_ptr=...)`` (``with cute.arch.elect_one():``). Addresses and sizes
-    are multiples of 16 bytes.
+    A warp calls ``cute.copy(atom, src, dst, mbar_ptr=...)``, of which one thread issues the copy; so may one thread
+    (``with cute.arch.elect_one():``), or several that have destinations of their own. Addresses and sizes are multiples
+    of 16 bytes.
     """
 
     def copy_instruction(self, value_type: ScalarType, num_bits: int = 0) -> BulkLoad:
@@ -226,7 +227,8 @@ class CopyDsmemStoreOp:
 
 @dataclass(frozen=True)
 class CopyBulkS2GOp(_BulkOp):
-    """Contiguous bytes from shared to global memory, in bulk groups (``cute.arch.cp_async_bulk_commit_group``)."""
+    """Contiguous bytes from shared to global memory, in bulk groups (``cute.arch.cp_async_bulk_commit_group``), as
+    ``CopyBulkG2SOp`` by a warp or one thread; the threads that call it commit and wait, too."""
 
     def copy_instruction(self, value_type: ScalarType, num_bits: int = 0) -> BulkStore:
         return BulkStore(value_type.width)
@@ -234,7 +236,8 @@ class CopyBulkS2GOp(_BulkOp):
 
 @dataclass(frozen=True)
 class CopyReduceBulkS2GOp(_BulkOp):
-    """Contiguous elements of shared memory combined with those in global memory, each atomically, in bulk groups."""
+    """Contiguous elements of shared memory combined with those in global memory, each atomically, in bulk groups. Each
+    thread that calls ``cute.copy`` issues one."""
 
     reduction_kind: Any = ReductionOp.ADD
 
