@@ -120,14 +120,29 @@ class CopyBulkTensorTileG2SMulticastOp(CopyBulkTensorTileG2SOp):
 
 @dataclass(frozen=True)
 class CopyBulkTensorTileG2SNonExecTrait:
-    """What ``cute.CopyAtom(op, trait)`` makes an atom of: the one of ``atom_make_non_exec_tiled_tma_load``."""
+    """What ``cute.CopyAtom(op, trait)`` makes an atom of: the one of ``atom_make_non_exec_tiled_tma_load``.
+
+    >>> from tilewright.cute.runtime import from_dlpack
+    >>> op, seen = CopyBulkTensorTileG2SOp(), []
+    >>> @cute.jit
+    ... def run(x: cute.Tensor):
+    ...     atom, _ = make_tiled_tma_atom(op, x, cute.make_layout((8, 8), stride=(8, 1)), (8, 8))
+    ...     seen.append(cute.CopyAtom(op, CopyBulkTensorTileG2SNonExecTrait(atom)) == atom)
+    >>> run(from_dlpack(np.zeros((8, 8), np.float32), assumed_align=16))
+    >>> seen
+    [True]
+    """
 
     value: CopyAtom
 
 
 @dataclass(frozen=True)
 class CopyBulkTensorTileG2SMulticastNonExecTrait(CopyBulkTensorTileG2SNonExecTrait):
-    """The same of a load into several blocks."""
+    """The same of a load into several blocks.
+
+    >>> issubclass(CopyBulkTensorTileG2SMulticastNonExecTrait, CopyBulkTensorTileG2SNonExecTrait)
+    True
+    """
 
 
 @dataclass(frozen=True)
