@@ -226,8 +226,31 @@ def test_both_kinds_of_floats_in_one_product(dtypes: tuple[Any, Any]) -> None:
         for fast in (False, True):
             result = scaled_matmul(a, b, scale_a, scale_b.T, out_dtype=Float32, use_fast_accum=fast)
             np.testing.assert_array_equal(result, expected(a, b, scale_a, scale_b))
-    with pytest.raises(ArgumentError, match="multiply operands of one type, not"):
-        scaled_matmul(a, b, scale_a[0, :1], scale_b[0, :1], kernel=f"tensorop_{'e4m3' if a.dtype == E4M3 else 'e5m2'}")
+    one, kernel = np.ones((), np.float32), f"tensorop_{'e4m3' if a.dtype == E4M3 else 'e5m2'}"
+    with sim.options(arch="sm_89"):  # by mma.sync, also with rows of any length
+        result = scaled_matmul(a, b[:, :33], one, one, out_dtype=Float32)
+        assert (result == scaled_matmul(a, b[:, :33], one, one, out_dtype=Float32, kernel=kernel)).all()
+    np.testing.assert_array_equal(result, a.astype(np.float64) @ b[:, :33].astype(np.float64))
+
+
+@pytest.mark.parametrize(("kinds", "arch"), [((1, 1), "sm_90a"), ((128, 1), "sm_90a"), ((1, 128), "sm_100a")])
+def test_scales_of_blocks_with_any_rows_and_majors(kinds: tuple[int, int], arch: str) -> None:
+    """Kernels that store by TMA: rows that are no multiples of 16 bytes are copied, and operands that are not along
+    K."""
+    rng = np.random.default_rng(7)
+    for m, n, columns in ((5, 33, False), (131, 1, False), (33, 125, True)):
+        a, b = operands(rng, m, n, 272)
+        scale_a, scale_b = scale(rng, kinds[0], m, 272), scale(rng, kinds[1], n, 272)
+        bias, wide = np.arange(n, dtype=np.float32), np.full((m, n + 3), 7, ml_dtypes.bfloat16)
+        exact = (expected(a, b, scale_a, scale_b) + bias).astype(ml_dtypes.bfloat16)
+        if columns:
+            a, b = np.asfortranarray(a), np.ascontiguousarray(b)
+        with sim.options(arch=arch):
+            found = scaled_matmul(a, b, scale_a, scale_b.T, bias)
+            scaled_matmul(a, b, scale_a, scale_b.T, bias, out=wide[:, :n])
+        np.testing.assert_array_equal(found, exact)
+        np.testing.assert_array_equal(wide[:, :n], exact)
+        assert (wide[:, n:].astype(float) == 7).all()
 
 
 def test_amax_is_the_largest_result_before_its_scale() -> None:
@@ -470,7 +493,7 @@ def test_results_of_8_bits_in_columns_of_few() -> None:
     wide = np.zeros((m, 3), np.float32), np.zeros((3, n), np.float32)
     eight = (x.astype(E4M3) for x in (a, b))
     with pytest.raises(ArgumentError, match=r"but for a result \(23, 74\) whose rows are no multiple of 16 bytes"):
-        scaled_matmul(next(eight), next(eight).T, *wide)
+        scaled_matmul(next(eight), next(eight).T, *wide, amax=np.zeros(1, np.float32))
 
 
 @pytest.mark.parametrize("scales", ["one", "lines", "blocks"])

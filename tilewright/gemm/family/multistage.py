@@ -17,6 +17,7 @@ class Multistage(KernelFamily):
 
     model = AmpereModel
     parts = (2, 3, 4, 8)
+    mixes_types = True
     grouped = MultistageGroups()
 
     def kernel(self, config: Any) -> MultistageGemm:

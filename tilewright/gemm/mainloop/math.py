@@ -10,10 +10,10 @@ from tilewright.gemm.config import GemmConfig, Major, Operand
 from tilewright.gemm.tiles import smem_padded, smem_swizzled
 
 
-def tensor_core_op(dtype: Any, acc_dtype: Any, sparse: bool = False) -> Any:
-    """The mma.sync operation for operands of ``dtype``: 32 bytes of K where ldmatrix feeds it, 8x8x4 for Float64. With
-    a ``sparse`` A, of 8 to 32 bits, it is mma.sp, which has twice the elements of K of B, and of A those that are
-    stored."""
+def tensor_core_op(dtype: Any, acc_dtype: Any, sparse: bool = False, b_dtype: Any = None) -> Any:
+    """The mma.sync operation for operands of ``dtype``: 32 bytes of K where ldmatrix feeds it, 8x8x4 for Float64. B may
+    be the other kind of 8-bit floats, ``b_dtype``. With a ``sparse`` A, of 8 to 32 bits, it is mma.sp, which has twice
+    the elements of K of B, and of A those that are stored."""
     warp = cute.nvgpu.warp
     if sparse:
         if dtype in (Float16, BFloat16):
@@ -31,7 +31,7 @@ def tensor_core_op(dtype: Any, acc_dtype: Any, sparse: bool = False) -> Any:
         return warp.MmaF64Op((8, 8, 4))
     if dtype in (Int8, Uint8):
         return warp.MmaI8Op(dtype, dtype, (16, 8, 32))
-    return warp.MmaFP8Op(dtype, acc_dtype, (16, 8, 32))
+    return warp.MmaFP8Op(dtype, acc_dtype, (16, 8, 32), b_dtype=None if b_dtype is dtype else b_dtype)
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class TensorOpMath:
 
     def tiled_mma(self) -> Any:
         config = self.config
-        op = tensor_core_op(config.a.dtype, config.acc_dtype, self.sparse)
+        op = tensor_core_op(config.a.dtype, config.acc_dtype, self.sparse, config.b.dtype)
         m, n = config.warps
         # 16 columns a warp, so that one ldmatrix.x4 fills two n-atoms of B.
         return cute.make_tiled_mma(op, cute.make_layout((m, n, 1)), permutation_mnk=(m * 16, n * 16, op.shape_mnk[2]))

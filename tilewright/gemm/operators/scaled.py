@@ -15,6 +15,7 @@ from typing import Any
 
 from tilewright import BFloat16, Float8E4M3FN, Float8E5M2, Float16, Int8
 from tilewright.errors import ArgumentError
+from tilewright.gemm.access import VECTOR
 from tilewright.gemm.arrays import Matrix, check_types, dynamic
 from tilewright.gemm.choice.registry import KERNELS, candidates
 from tilewright.gemm.epilogue.activations import activation_of
@@ -24,7 +25,7 @@ from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem, check_vector
 from tilewright.gemm.host.recorded import decided
-from tilewright.gemm.operators.arrays import Operands, framework, is_traced
+from tilewright.gemm.operators.arrays import Operands, framework, is_traced, new_result, row_major_copy
 from tilewright.gemm.operators.forms import recorded_form
 from tilewright.gemm.operators.matmul import Request
 from tilewright.gemm.operators.open_extents import Modes, Place
@@ -86,8 +87,8 @@ def scaled_matmul(
             a row; or (ceil(M / 128), ceil(K / 128)), one for each block of 128 x 128.
         scale_b: float32: one number; (1, N) or (N,), one for each column; (ceil(K / 128), N) or
             (ceil(K / 128), ceil(N / 128)). Both operands have scales of blocks, or none has; those of Int8 have none.
-            With scales of blocks the rows of the result are a multiple of 16 bytes long; operands that kernels cannot
-            read as they are, as views at odd addresses, are copied.
+            Operands that kernels cannot read as they are, as views at odd addresses, are copied; with scales of blocks,
+            also results whose rows are no multiples of 16 bytes, but with ``amax``.
         bias: a vector of N numbers, added to every row after the scales.
         out: where the result goes; made if it is None.
         activation: as for :func:`matmul`, applied last.
@@ -216,6 +217,16 @@ class ScaledRequest(Request):
         """Whether K is 0: no element of A is read, whose type is then that of B, and there are no scales of blocks."""
         return len(self.a.shape) == len(self.b.shape) == 2 and 0 == self.a.shape[1] == self.b.shape[0]
 
+    def operands(self) -> Operands:
+        """The matrices; those for scales of blocks along K, as their kernels read them: others are copied."""
+        found = super().operands()
+        check_two_matrices(self.a, self.b)
+        if not self.kinds.is_block or self.sums_nothing or hasattr(self.a, "new_buffer"):
+            return found
+        b = found.b.mT if framework(found.b) == "torch" else found.b.T
+        a, b = (x if array_of(x).stride[1] == 1 else row_major_copy(x) for x in (found.a, b))
+        return found._replace(a=a, b=b.mT if framework(b) == "torch" else b.T)
+
     def operand_a(self, matrices: Operands) -> Any:
         A = Matrix.of("a", matrices.a)
         if not self.sums_nothing:
@@ -269,11 +280,24 @@ class ScaledRequest(Request):
                 raise ArgumentError(f"{name} is one number, not of shape {tuple(x.shape)}")
         self.check_amax()
         scales = self.scales_of_sums
+        bias = super().vectors(problem)
         if scales and self.kinds.is_block:
             scales = self.scale_a, self.scale_b.mT if framework(self.scale_b) == "torch" else self.scale_b.T
         elif scales:
             scales = self.scale_a.reshape(-1), self.scale_b.reshape(-1)
-        return (*scales, *super().vectors(problem), *(x.reshape(-1) for x in numbers.values()))
+        if self.fills_up:
+            whole = VECTOR // problem.D.dtype.bytes
+            kinds = (self.kinds.a, self.kinds.b)
+            scales = tuple(filled_up(x, whole) if kind == 1 else x for x, kind in zip(scales, kinds, strict=True))
+            bias = tuple(filled_up(x, whole) for x in bias)
+        return (*scales, *bias, *(x.reshape(-1) for x in numbers.values()))
+
+    @property
+    def fills_up(self) -> bool:
+        """Whether what has an element for each row or column of D may be read to whole accesses of these. Scales of
+        blocks have kernels that store by TMA alone, of whose D a copy with longer rows is made; ``amax`` would be that
+        of more numbers."""
+        return self.kinds.is_block and not self.sums_nothing and self.amax is None and not hasattr(self.a, "new_buffer")
 
     def plan(self, problem: Problem, entries: list[KernelEntry]) -> Plan:
         if self.kinds.is_block:  # what shapes of scales mean depends on the rows
@@ -301,7 +325,7 @@ class ScaledRequest(Request):
     def may_pack(self) -> str:
         """Rows of D may become longer where nothing is read for each column, and ``amax`` is not that of more."""
         free = self.bias is None and self.amax is None and self.kinds == ScaleKinds("all", "all")
-        return "ABCD" if free else "ABcd"
+        return "ABCD" if free or self.fills_up else "ABcd"
 
     def function(self, entry: KernelEntry, problem: Problem, vectors: tuple[Any, ...]) -> EpilogueFunction:
         """The scales, the bias, the activation, amax and the scale of the result, applied in this order."""
@@ -329,6 +353,17 @@ class ScaledRequest(Request):
         parts += [*map(Amax, amax), *map(ResultScale, others)]
         parts += [] if self.saturate else [NonSaturating(problem.D.dtype)]
         return parts[0] if len(parts) == 1 else Chain(tuple(parts))
+
+
+def filled_up(x: Any, whole: int) -> Any:
+    """A vector, or the rows of a matrix, with zeros behind them to a multiple of ``whole``; itself where it is one."""
+    rows = int(x.shape[0])
+    if rows % whole == 0:
+        return x
+    made = new_result(x, (-(-rows // whole) * whole, *x.shape[1:]), array_of(x).dtype)
+    made[rows:] = 0
+    made[:rows] = x
+    return made
 
 
 def check_two_matrices(a: Any, b: Any) -> None:
