@@ -296,8 +296,8 @@ class Product(UnitWork, JointAction):
     def _operand(self, role: str, rows: int, first: int) -> Array:
         """An operand in the shared memory of the block whose first warp has this number."""
         type_, held = getattr(self.atom, f"type_{role.lower()}"), self.atom.stored_type(role)
-        found = self.read_shared(self.addresses(role, rows), first)
-        return matrices(found, self._rests(role.lower()), self.atom.major_of(role), rows, type_, held)
+        elements = self.read_shared(self.addresses(role, rows), first)
+        return matrices(elements, self._rests(role.lower()), self.atom.major_of(role), rows, type_, held)
 
     def addresses(self, role: str, rows: int) -> Array:
         """``[1, pieces]``: where the pieces of an operand are in a block's shared memory."""

@@ -29,16 +29,16 @@ def run(
     if name is None:
         for title, group in groups().items():
             console.print(f"{title} ({len(group)})", style="bold", markup=False)
-            for known in group:
-                console.print(f"  {known}", markup=False)
+            for atom_name in group:
+                console.print(f"  {atom_name}", markup=False)
         console.print(
             "`tilewright atom SM80` lists the names that begin so with a line each", style="dim", markup=False
         )
         return
-    matches = [known for known in names() if known.startswith(name)]
+    matches = [atom_name for atom_name in names() if atom_name.startswith(name)]
     if name not in matches and len(matches) > 1:
-        for known in matches:
-            console.print(f"{known:<48} {summary(find(known))}", markup=False, soft_wrap=True)
+        for atom_name in matches:
+            console.print(f"{atom_name:<48} {summary(find(atom_name))}", markup=False, soft_wrap=True)
         return
     atom = find(name)
     for title, layout in layouts(atom, value_bits):

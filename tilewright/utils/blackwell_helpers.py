@@ -444,13 +444,13 @@ def make_blockscaled_trivial_tiled_mma(
     >>> mma.op.instruction()
     SM100_128x64x64_F32E2M1E2M1_SS<K,K>_E4M3x16
     """
-    given: tuple[Any, ...] = (b_dtype, a_leading_mode, b_leading_mode, sf_dtype, sf_vec_size, cta_group)
+    arguments: tuple[Any, ...] = (b_dtype, a_leading_mode, b_leading_mode, sf_dtype, sf_vec_size, cta_group)
     if isinstance(b_dtype, OperandMajorMode):
         types, source = (a_dtype, a_dtype), mma_tiler_mn if isinstance(mma_tiler_mn, OperandSource) else a_source
     else:
         types, source = (a_dtype, b_dtype), a_source
-        given = (*given[1:], mma_tiler_mn)
-    a_major, b_major, scale, vec, group, tiler = given
+        arguments = (*arguments[1:], mma_tiler_mn)
+    a_major, b_major, scale, vec, group, tiler = arguments
     return make_tiled_mma(block_scaled_op(types, (a_major, b_major), scale, vec, tuple(tiler)[:2], group, source))
 
 

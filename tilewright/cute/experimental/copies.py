@@ -108,6 +108,6 @@ def _predicates(sides: list[BoundedTensor], values: int) -> Tensor:
     count = int(size(sides[0].linear)) // values
     inside = make_rmem_tensor(count, Boolean)
     for i in range(count):
-        found = [as_numeric(elem_less(side.coords[i * values], side.extents)) for side in sides]
-        inside[i] = found[0] if len(found) == 1 else found[0] & found[1]
+        predicates = [as_numeric(elem_less(side.coords[i * values], side.extents)) for side in sides]
+        inside[i] = predicates[0] if len(predicates) == 1 else predicates[0] & predicates[1]
     return inside

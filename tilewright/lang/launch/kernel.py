@@ -230,12 +230,12 @@ def _dim3(extents: Any, what: str, name: str) -> list[Any]:
     for item in items:
         if not isinstance(item, (int, Integer)):
             raise fail(f"launch of {name}: {what} = {extents!r}: {item!r} is not an integer (// divides integers)")
-    known = [_known(item) for item in items]
-    shown = f"launch of {name}: {what} = {tuple('?' if n is None else n for n in known)}".replace("'", "")
-    threads = math.prod(1 if n is None else n for n in known)
+    known_extents = [_known(item) for item in items]
+    shown = f"launch of {name}: {what} = {tuple('?' if n is None else n for n in known_extents)}".replace("'", "")
+    threads = math.prod(1 if n is None else n for n in known_extents)
     if what == "block" and threads > MOST_THREADS:
         raise LaunchError(str(fail(f"{shown} has {threads} threads; a block holds {MOST_THREADS} at most")))
-    for n, most in zip(known, LIMITS[what], strict=False):
+    for n, most in zip(known_extents, LIMITS[what], strict=False):
         if n is not None and n < (what != "grid"):
             raise LaunchError(str(fail(f"{shown} has an extent of {n}")))
         if n is not None and n > most:

@@ -37,25 +37,25 @@ def of_number(value: int) -> Facts:
     return Facts(value >= 0, abs(value) or LARGE, value + 1, value, value if value >= 0 else None)
 
 
-def possible_bits(known: Facts) -> int | None:
+def possible_bits(facts: Facts) -> int | None:
     """The bits that may be set, from ``bits`` or from the bound and the divisor; None when the sign is unknown.
 
     >>> bin(possible_bits(Facts(nonneg=True, divisibility=8, bound=64)))
     '0b111000'
     """
-    if known.bits is not None:
-        return known.bits
-    if not known.nonneg or known.bound is None:
+    if facts.bits is not None:
+        return facts.bits
+    if not facts.nonneg or facts.bound is None:
         return None
-    return ((1 << max(known.bound - 1, 0).bit_length()) - 1) & -low_bit(known)
+    return ((1 << max(facts.bound - 1, 0).bit_length()) - 1) & -low_bit(facts)
 
 
-def low_bit(known: Facts) -> int:
+def low_bit(facts: Facts) -> int:
     """The largest power of two that is known to divide the value."""
-    return known.divisibility & -known.divisibility
+    return facts.divisibility & -facts.divisibility
 
 
-def cut(known: Facts, kind: ScalarType) -> Facts:
+def cut(facts: Facts, kind: ScalarType) -> Facts:
     """The facts of a whole number that are left once it is reduced to the width of ``kind``: all where it fits.
 
     >>> from tilewright.ir.types import U8
@@ -65,23 +65,23 @@ def cut(known: Facts, kind: ScalarType) -> Facts:
     if kind.kind == "bool":
         return Facts(True, 1, 2)
     limit = 1 << (kind.width - (kind.kind == "int"))
-    if known.nonneg and known.bound is not None and known.bound <= limit:
-        return known
-    divisor = min(low_bit(known), limit)
-    bits = None if known.bits is None else known.bits & ((1 << kind.width) - 1)
+    if facts.nonneg and facts.bound is not None and facts.bound <= limit:
+        return facts
+    divisor = min(low_bit(facts), limit)
+    bits = None if facts.bits is None else facts.bits & ((1 << kind.width) - 1)
     if bits is not None and bits < limit:
         return Facts(True, divisor, bits + 1, None, bits)
     return Facts(kind.kind == "uint", divisor, None)
 
 
-def converted(known: Facts, source: ScalarType, to: ScalarType) -> Facts:
+def converted(facts: Facts, source: ScalarType, to: ScalarType) -> Facts:
     """The facts of a number of type ``source`` as one of type ``to``."""
     signed = source.kind == "int"
     if to.kind == "int" and (to.width > source.width or (signed and to.width == source.width)):
-        return known
-    if (known.nonneg or not signed) and known.bound is None:
-        known = known._replace(nonneg=True, bound=1 << (source.width - signed))
-    return cut(known, to)
+        return facts
+    if (facts.nonneg or not signed) and facts.bound is None:
+        facts = facts._replace(nonneg=True, bound=1 << (source.width - signed))
+    return cut(facts, to)
 
 
 def result(opcode: str, a: Facts, b: Facts, kind: ScalarType) -> tuple[Facts, bool]:
@@ -123,12 +123,12 @@ def limits(kind: ScalarType) -> tuple[int, int]:
     return low, low + (1 << kind.width) - 1
 
 
-def span(known: Facts, kind: ScalarType) -> tuple[int, int]:
+def span(facts: Facts, kind: ScalarType) -> tuple[int, int]:
     """The least and the greatest that a number of type ``kind`` can be."""
-    if known.exact is not None:
-        return known.exact, known.exact
+    if facts.exact is not None:
+        return facts.exact, facts.exact
     low, high = limits(kind)
-    return 0 if known.nonneg else low, high if known.bound is None else min(high, known.bound - 1)
+    return 0 if facts.nonneg else low, high if facts.bound is None else min(high, facts.bound - 1)
 
 
 def combine(opcode: str, a: Facts, b: Facts) -> Facts:

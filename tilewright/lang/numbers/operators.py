@@ -52,16 +52,16 @@ def binary(opcode: str, a: Any, b: Any) -> Any:
 def compare(opcode: str, a: Any, b: Any) -> Any:
     """A comparison after promotion: a Boolean."""
     a, b = as_literal(a), as_literal(b)
-    if (known := decided(opcode, a, b)) is not None:
-        return CLASS_OF[BOOL](known)
+    if (result := decided(opcode, a, b)) is not None:
+        return CLASS_OF[BOOL](result)
     both_bool = _type(a) == _type(b) == BOOL
     cls = CLASS_OF[BOOL if both_bool else _common(a, b)]
     a, b = _as(cls, a), _as(cls, b)
     if _static(a, b):
         return CLASS_OF[BOOL](evaluate(opcode, cls.ir_type, a.value, b.value))
-    known = _decide(opcode, a, b) if cls.is_integer else None
-    if known is not None:
-        return CLASS_OF[BOOL](known)
+    result = _decide(opcode, a, b) if cls.is_integer else None
+    if result is not None:
+        return CLASS_OF[BOOL](result)
     return CLASS_OF[BOOL](Builder.current().compare(opcode, a.ir_value(), b.ir_value()))
 
 
@@ -78,8 +78,8 @@ def decided(opcode: str, a: Any, b: Any) -> bool | None:
         if type(literal) is int and kind is not None and kind.is_integer and -(1 << 63) <= literal < 1 << 64:
             low, high = facts.limits(promote.arithmetic(kind))
             if not low <= literal <= high:
-                found: bool = getattr(operator, opcode)(*(0 if x is number else x for x in (a, b)))
-                return found
+                holds: bool = getattr(operator, opcode)(*(0 if x is number else x for x in (a, b)))
+                return holds
     return None
 
 
@@ -97,8 +97,8 @@ def unary(opcode: str, a: Any) -> Any:
     fits = facts.span(a.facts, kind)[0] > facts.limits(kind)[0] and kind.is_signed
     made = cls(Builder.current().unary(opcode, a.value, fits))
     if opcode != "not":
-        known = facts.Facts(opcode == "abs", a.divisibility, None)
-        made.learn(known if fits else facts.cut(known, kind))
+        of_result = facts.Facts(opcode == "abs", a.divisibility, None)
+        made.learn(of_result if fits else facts.cut(of_result, kind))
     return made
 
 
@@ -139,9 +139,9 @@ def _integer(opcode: str, a: Any, b: Any, kind: ScalarType, cls: Any) -> Any:
         return cls(evaluate(opcode, kind, a.value, b.value))
     if opcode == "pow":
         return _power(a, b, cls)
-    known, fits = facts.result(opcode, a.facts, b.facts, kind)
+    of_result, fits = facts.result(opcode, a.facts, b.facts, kind)
     made = cls(Builder.current().binary(opcode, a.ir_value(), b.ir_value(), fits))
-    return made.learn(known)
+    return made.learn(of_result)
 
 
 def _shortcut(opcode: str, a: Any, b: Any, cls: Any) -> Any:
@@ -151,15 +151,15 @@ def _shortcut(opcode: str, a: Any, b: Any, cls: Any) -> Any:
         return _logic(opcode, a, b)
     if opcode not in ("div", "rem", "min", "max") or not cls.is_integer or isinstance(b.value, Value) or _static(a, b):
         return None
-    n, known = b.value, a.facts
+    n, of_a = b.value, a.facts
     if opcode in ("div", "rem") and n > 0:
-        if known.nonneg and known.bound is not None and known.bound <= n:
+        if of_a.nonneg and of_a.bound is not None and of_a.bound <= n:
             return cls(0) if opcode == "div" else a
         if opcode == "rem" and _whole(a, b):
             return cls(0)
-    if opcode == "min" and known.bound is not None and known.bound <= n + 1:
+    if opcode == "min" and of_a.bound is not None and of_a.bound <= n + 1:
         return a
-    if opcode == "max" and known.nonneg and n <= 0:
+    if opcode == "max" and of_a.nonneg and n <= 0:
         return a
     return None
 
@@ -171,9 +171,9 @@ def _whole(a: Any, b: Any) -> bool:
 
 def _logic(opcode: str, a: Any, b: Any) -> Any:
     """``x & True`` and ``x | False`` are x, ``x & False`` and ``x | True`` are known."""
-    for known, other in ((a, b), (b, a)):
-        if not isinstance(known.value, Value):
-            return other if known.value == (opcode == "and") else known
+    for literal, other in ((a, b), (b, a)):
+        if not isinstance(literal.value, Value):
+            return other if literal.value == (opcode == "and") else literal
     return None
 
 
@@ -181,16 +181,16 @@ def _decide(opcode: str, a: Any, b: Any) -> bool | None:
     """A comparison whose result the bounds prove."""
     if isinstance(b.value, Value):
         return None
-    n, known = b.value, a.facts
-    if known.nonneg:
+    n, of_a = b.value, a.facts
+    if of_a.nonneg:
         if (opcode == "ge" and n <= 0) or (opcode in ("gt", "ne") and n < 0):
             return True
         if (opcode == "lt" and n <= 0) or (opcode in ("le", "eq") and n < 0):
             return False
-    if known.bound is not None:
-        if (opcode == "lt" and known.bound <= n) or (opcode == "le" and known.bound <= n + 1):
+    if of_a.bound is not None:
+        if (opcode == "lt" and of_a.bound <= n) or (opcode == "le" and of_a.bound <= n + 1):
             return True
-        if (opcode == "ge" and known.bound <= n) or (opcode == "gt" and known.bound <= n + 1):
+        if (opcode == "ge" and of_a.bound <= n) or (opcode == "gt" and of_a.bound <= n + 1):
             return False
     return None
 
@@ -249,8 +249,10 @@ def shift_count(b: Any, kind: ScalarType) -> Any:
             name = CLASS_OF[kind].__name__
             raise StagingError(f"a shift of {name} by {count}: it can be shifted by 0 to {kind.width - 1} bits")
         return b
-    wide, known = b.ir_type, b.facts
-    if wide.width <= kind.width or (b.nonneg and known.bound is not None and known.bound <= 1 << (kind.width - 1)):
+    wide, of_count = b.ir_type, b.facts
+    if wide.width <= kind.width or (
+        b.nonneg and of_count.bound is not None and of_count.bound <= 1 << (kind.width - 1)
+    ):
         return b
     whole = CLASS_OF[promote.unsigned(wide)](b)  # a negative one becomes large
     return binary("min", whole, kind.width)

@@ -107,16 +107,16 @@ def emit_joined(
     """Emit the branch; what each label holds afterwards, where ``sides`` are what it held before and at the end of
     either arm. What the arms leave with different types becomes an Undefined that says so."""
     triples = zip(labels, sides, strict=True)
-    found = [_common(label, before, (first, last), arms, region) for label, (before, first, last) in triples]
-    joined = [item for item in found if not isinstance(item, Undefined)]
+    joins = [_common(label, before, (first, last), arms, region) for label, (before, first, last) in triples]
+    joined = [item for item in joins if not isinstance(item, Undefined)]
     names = [
         name
-        for label, item in zip(labels, found, strict=True)
+        for label, item in zip(labels, joins, strict=True)
         if not isinstance(item, Undefined)
         for name in hints(label, len(item[1]))
     ]
     results = iter(emit_branch(test, arms, [pair for _, pairs in joined for pair in pairs], names))
-    return [item if isinstance(item, Undefined) else item[0].rebuild(results) for item in found]
+    return [item if isinstance(item, Undefined) else item[0].rebuild(results) for item in joins]
 
 
 def _common(

@@ -54,8 +54,8 @@ class StagingBuilder(Builder):
         frame: FrameType | None = sys._getframe(2)
         while frame is not None:  # every op asks: the look-up of `counts_as_user` is written out
             code = frame.f_code
-            known = USER_FILES.get(code.co_filename)
-            if known or id(code) in STAGED_LIBRARY_CODE or (known is None and is_user_file(code.co_filename)):
+            is_user = USER_FILES.get(code.co_filename)
+            if is_user or id(code) in STAGED_LIBRARY_CODE or (is_user is None and is_user_file(code.co_filename)):
                 return located(code.co_filename, frame.f_lineno)
             frame = frame.f_back
         return None

@@ -24,10 +24,10 @@ def module_of(cls: type) -> str:
         return name
     if "<locals>" in cls.__qualname__:  # it cannot be looked up; `builtins` has no code in Python
         return "" if name == "builtins" else name
-    found: Any = sys.modules.get(name)
+    module: Any = sys.modules.get(name)
     for part in cls.__qualname__.split("."):
-        found = getattr(found, part, None)
-    return name if found is cls else ""
+        module = getattr(module, part, None)
+    return name if module is cls else ""
 
 
 def declared_module(cls: type) -> str:

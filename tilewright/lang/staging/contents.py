@@ -86,12 +86,12 @@ def followed(code: CodeType) -> tuple[str, ...]:
     """The names by which the user's code mentions globals; of libraries' code none are followed."""
     if not counts_as_user(code):
         return ()
-    found = _FOLLOWED.get(id(code))
-    if found is None:
+    entry = _FOLLOWED.get(id(code))
+    if entry is None:
         if len(_FOLLOWED) >= REMEMBERED_CODE:
             _FOLLOWED.clear()
-        found = _FOLLOWED[id(code)] = code, tuple(names_of(code))
-    return found[1]
+        entry = _FOLLOWED[id(code)] = code, tuple(names_of(code))
+    return entry[1]
 
 
 def _of_function(function: FunctionType) -> Held:
@@ -152,22 +152,22 @@ def _of_cached(function: Any) -> Held:
     return held
 
 
-def _of_array(found: Any) -> Held:
-    items = _numbered(found.flat) if found.dtype.hasobject else {0: found.tobytes()}
-    return {**items, "seen as": f"{found.dtype} {found.shape} {found.flags}", **getattr(found, "__dict__", {})}
+def _of_array(array: Any) -> Held:
+    items = _numbered(array.flat) if array.dtype.hasobject else {0: array.tobytes()}
+    return {**items, "seen as": f"{array.dtype} {array.shape} {array.flags}", **getattr(array, "__dict__", {})}
 
 
-def _objects_of_array(found: Any) -> list[Any]:
-    return [*(found.flat if found.dtype.hasobject else ()), *getattr(found, "__dict__", {}).values()]
+def _objects_of_array(array: Any) -> list[Any]:
+    return [*(array.flat if array.dtype.hasobject else ()), *getattr(array, "__dict__", {}).values()]
 
 
-def _of_torch(found: Any) -> Held:
+def _of_torch(tensor: Any) -> Held:
     try:
-        where = found.data_ptr(), found.stride()
+        where = tensor.data_ptr(), tensor.stride()
     except RuntimeError:  # a tensor without memory: of torch.compile, of vmap, a sparse one
         where = None
-    seen = f"{found._version} {where} {found.dtype} {found.shape} {found.requires_grad}"
-    return {"seen as": seen, **found.__dict__}
+    seen = f"{tensor._version} {where} {tensor.dtype} {tensor.shape} {tensor.requires_grad}"
+    return {"seen as": seen, **tensor.__dict__}
 
 
 def _of_iterator(iterator: Any) -> Held:
@@ -296,15 +296,15 @@ def _stores_of(cls: type) -> tuple[Store, ...]:
     # State outside of attributes is that of the bases not written in Python. Those that the table has are read element
     # by element; an unknown one is compared by its pickled state.
     native = next(base for base in cls.__mro__ if _is_native(base))
-    known = [base for base in reversed(native.__mro__[:-1]) if base in _NATIVE]
-    found = [_NATIVE[base] for base in known]
-    if not known and issubclass(native, Iterator):
-        found = [_POSITION]
-    elif not known and native is not object and module_of(native) not in _FOREIGN:
-        found = [_STATE]
+    native_bases = [base for base in reversed(native.__mro__[:-1]) if base in _NATIVE]
+    stores = [_NATIVE[base] for base in native_bases]
+    if not native_bases and issubclass(native, Iterator):
+        stores = [_POSITION]
+    elif not native_bases and native is not object and module_of(native) not in _FOREIGN:
+        stores = [_STATE]
     if (packages[0] not in _FOREIGN and not issubclass(cls, type)) or cls is FunctionType:
-        found.insert(0, _attributes(cls))  # first: to read `__dict__` may make one, which the other store would show
-    return tuple(store for store in found if store is not None)
+        stores.insert(0, _attributes(cls))  # first: to read `__dict__` may make one, which the other store would show
+    return tuple(store for store in stores if store is not None)
 
 
 stores_of: Callable[[type], tuple[Store, ...]] = functools.cache(_stores_of)

@@ -60,12 +60,12 @@ def _aside(region: Region, thunk: Thunk, reach: Objects | None) -> tuple[Any, Bl
     state = RegionState((), (), *reach()) if reach is not None else None
     block = Block()
     region.open(block)
-    found = thunk()
-    found = found.load() if isinstance(found, NumberInMemory) else found
+    value = thunk()
+    value = value.load() if isinstance(value, NumberInMemory) else value
     region.close()
     if state is not None:
         _unchanged(state, region)
-    return found, block
+    return value, block
 
 
 def _unchanged(state: RegionState, region: Region) -> None:
@@ -105,22 +105,22 @@ def not_(value: Any) -> Any:
 
 def if_(test: Any, then: Thunk, other: Thunk, reach: Objects | None = None) -> Any:
     """``then() if test else other()``; ``reach`` as for :func:`and_`."""
-    known = decide(test)
-    if not isinstance(known, Value):
-        return then() if known else other()
+    decided = decide(test)
+    if not isinstance(decided, Value):
+        return then() if decided else other()
     region = Region("conditional expression", here(2))
     first, block = _aside(region, then, reach)
     second, rest = _aside(region, other, reach)
-    return _choose(known, (first, second), (block, rest), region)
+    return _choose(decided, (first, second), (block, rest), region)
 
 
 def _choose(test: Value, sides: tuple[Any, Any], arms: tuple[Block, Block], region: Region) -> Any:
     if AliasPairs(RegionState((), (), (), ()), [sides]).of_two:
         raise fail(f"what the {region} gives has no value: {ONE_OF_TWO}")
-    (found,) = emit_joined(test, arms, region, [""], [(None, *sides)])
-    if isinstance(found, Undefined):
-        raise fail(f"the two sides of the {region} do not agree: {found.reason}; convert one of them")
-    return found
+    (chosen,) = emit_joined(test, arms, region, [""], [(None, *sides)])
+    if isinstance(chosen, Undefined):
+        raise fail(f"the two sides of the {region} do not agree: {chosen.reason}; convert one of them")
+    return chosen
 
 
 def contains(container: Any, item: Any) -> Any:
@@ -193,8 +193,8 @@ def _shown(function: Callable[..., str], conversion: int) -> Callable[..., str]:
     known."""
 
     def shown(*args: Any, **options: Any) -> str:
-        found, unknown = ("", True) if args and holds_dynamic(args[0]) else watched(function, *args, **options)
-        return text((args[0], conversion, *(args[1:] or ("",)))) if unknown and args and not options else found
+        shown_text, unknown = ("", True) if args and holds_dynamic(args[0]) else watched(function, *args, **options)
+        return text((args[0], conversion, *(args[1:] or ("",)))) if unknown and args and not options else shown_text
 
     return shown
 
@@ -222,8 +222,8 @@ def mod(left: Any, right: Any, operate: Callable[[Any, Any], Any] = operator.mod
         values = tuple(right.values()) if isinstance(right, dict) else right
         if holds_dynamic(values) or any(isinstance(one, Text) for one in _items(values)):
             return modulo(left, right)
-        found, unknown = watched(operate, left, right)
-        return modulo(left, right) if unknown else found
+        result, unknown = watched(operate, left, right)
+        return modulo(left, right) if unknown else result
     return operate(left, right)
 
 
@@ -247,8 +247,8 @@ def _of_text(function: Any) -> Any:
         values = (*args, *named.values())
         if holds_dynamic(values) or any(isinstance(one, Text) for one in values):
             return formatted(template, *args, **named)
-        found, unknown = watched(function, *args, **named)
-        return formatted(template, *args, **named) if unknown else str(found)
+        text, unknown = watched(function, *args, **named)
+        return formatted(template, *args, **named) if unknown else str(text)
 
     def joining(items: Any) -> str:
         listed = list(items)
@@ -257,8 +257,8 @@ def _of_text(function: Any) -> Any:
         return joined(*[part for one in listed for part in (template, one)][1:])
 
     def mapped(mapping: Any) -> str:
-        found, unknown = watched(function, mapping)
-        return formatted(template, **mapping) if unknown else str(found)
+        text, unknown = watched(function, mapping)
+        return formatted(template, **mapping) if unknown else str(text)
 
     return {"format": filled, "format_map": mapped, "join": joining}.get(function.__name__, function)
 

@@ -95,7 +95,7 @@ def _flow(code: CodeType) -> tuple[dict[str, int], dict[int, tuple[tuple[int, ..
         # From the look-up of the method to its call, all loads are its arguments.
         method = name in ("LOAD_METHOD", "LOAD_ATTR") and one.argval in REGION_ENDS
         handed = method or handed and not name.startswith("CALL")
-        loads, stores = (_bits(found, names) for found in _variables(one))
+        loads, stores = (_bits(variables, names) for variables in _variables(one))
         if handed:
             passing |= loads
             loads = 0
@@ -155,9 +155,9 @@ def _waiting(code: CodeType) -> dict[int, int]:
         if one.opcode in JUMPS:
             targets.append((one.argval, _after(one, before, True, names)))
         for place, stack in targets:
-            known = stacks.get(place)
-            joined = stack if known is None else tuple(map(or_, known, stack))
-            if joined != known:
+            stack_before = stacks.get(place)
+            joined = stack if stack_before is None else tuple(map(or_, stack_before, stack))
+            if joined != stack_before:
                 stacks[place] = joined
                 waiting.append(place)
     return found
@@ -169,7 +169,7 @@ def _after(one: dis.Instruction, before: Stack, jumps: bool, names: dict[str, in
     loads, stores = _variables(one)
     if loads or stores:
         taken = sum(kind == "STORE" for kind in _kinds(name))
-        return (*before[: len(before) - taken], *(_bits([found], names) for found in loads))
+        return (*before[: len(before) - taken], *(_bits([variable], names) for variable in loads))
     effect = dis.stack_effect(one.opcode, one.arg if one.opcode >= dis.HAVE_ARGUMENT else None, jump=jumps)
     if name == "SWAP" and one.arg:
         swapped = list(before)

@@ -84,7 +84,7 @@ class Expressions(Texts):
         not read them, so they must hold something from the start. A variable that the function never reads (``_``, say)
         may hold anything after a region, so that it need not be of one type."""
         uses = NameUses(nodes)
-        bound, read = ([n for n in found if not is_ours(n)] for found in (uses.bound, uses.read))
+        bound, read = ([n for n in names if not is_ours(n)] for names in (uses.bound, uses.read))
         assigned = tuple(n for n in bound if n in self.locals and (n in self.read or self.read & _READS_ALL))
         self.unsure.update(assigned)
         touched = tuple(n for n in read if n in self.known | self.shared)

@@ -331,8 +331,8 @@ def _unify_numbers(a: Any, b: Any, first: Any, second: Any, path: str) -> Spec:
 
 def _joined(a: Any, b: Any) -> facts.Facts | None:
     """The facts that hold of either of two integers."""
-    known = [facts.of_number(int(x)) if type(x) in (bool, int) else getattr(x, "facts", None) for x in (a, b)]
-    return facts.join(known[0], known[1]) if known[0] is not None and known[1] is not None else None
+    of_both = [facts.of_number(int(x)) if type(x) in (bool, int) else getattr(x, "facts", None) for x in (a, b)]
+    return facts.join(of_both[0], of_both[1]) if of_both[0] is not None and of_both[1] is not None else None
 
 
 def promoted(value: Any, spec: Spec | None = None) -> Any:
