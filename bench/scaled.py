@@ -1,7 +1,7 @@
 """Products of scaled 8-bit floats against torch._scaled_mm (cuBLASLt), both in one run, interleaved, on a GPU.
 
     python bench/scaled.py [--write DIR] [--kinds tensor row block] [--shapes 4096,4096,4096 ...]
-    python bench/scaled.py --kinds block --sizes --shapes 4096,4096,4096     # the large sizes of the kernel, too
+    python bench/scaled.py --kinds block --sizes 12 --shapes 4096,4096,4096     # the best sizes by the model, too
 
 Operands are normal numbers, rounded to e4m3 after a division by the scale that makes the largest 448: one scale of an
 operand ("tensor"; "slow" without use_fast_accum), of a row of A and a column of B ("row"), of 128 elements of a row of
@@ -21,6 +21,11 @@ from figures import gpu_model, table, write_results
 from sides import beyond_l2, medians, parser_of
 
 from tilewright.gemm import kernels, scaled_matmul
+from tilewright.gemm.choice.choose import KernelOptions
+from tilewright.gemm.config import AnyConfig
+from tilewright.gemm.family.entry import KernelEntry
+from tilewright.gemm.operators.scaled import BLOCKWISE, FAST, PROMOTED
+from tilewright.gemm.tuning.stand_in import numeric_class
 
 SHAPES = [
     (4096, 4096, 4096),
@@ -36,7 +41,17 @@ SHAPES = [
 ]
 """Squares and linear layers, then those of DeepSeek-V3."""
 
-KINDS = ("tensor", "slow", "row", "block", "int8")
+KINDS: dict[str, dict[Any, list[str]]] = {
+    "tensor": FAST,
+    "slow": PROMOTED,
+    "row": FAST,
+    "block": BLOCKWISE,
+    "int8": FAST,
+}
+"""With the kernels that each takes."""
+
+H200 = 132, 232448  # multiprocessors, bytes of shared memory
+DTYPES = dict.fromkeys(KINDS, torch.float8_e4m3fn) | {"int8": torch.int8}
 LARGEST = {torch.float8_e4m3fn: 448.0, torch.int8: 127.0}
 BLOCK = 128
 
@@ -54,7 +69,7 @@ class Operands:
 
     @classmethod
     def draw(cls, m: int, n: int, k: int, kind: str) -> Operands:
-        dtype = torch.int8 if kind == "int8" else torch.float8_e4m3fn
+        dtype = DTYPES[kind]
         of_a, of_b = {"block": ((1, BLOCK), (BLOCK, BLOCK)), "row": ((1, k), (1, k)), "int8": ((1, k), (1, k))}.get(
             kind, ((m, k), (n, k))
         )
@@ -107,16 +122,37 @@ def theirs(x: Operands, kind: str) -> None:
     torch._scaled_mm(x.a, x.b, x.scale_a, x.scale_b, out_dtype=torch.bfloat16, use_fast_accum=fast, out=x.theirs)
 
 
-def measure(shape: tuple[int, int, int], kind: str, sizes: bool, rounds: int) -> list[dict[str, Any]]:
+def best_sizes(shape: tuple[int, int, int], kind: str, count: int) -> list[KernelEntry]:
+    """The kernel of a kind in the ``count`` sizes that the model of time finds best for the product."""
+    entry: Any = kernels()[KINDS[kind][numeric_class(DTYPES[kind])][0]]
+    if kind == "block":
+        entry = entry.for_block_scales(1, BLOCK)
+    options = KernelOptions.of(entry, H200)
+    times, first = options.times((*shape, 1), "auto")
+    found: dict[str, KernelEntry] = {}
+    for index in times.argsort(kind="stable").tolist():
+        if len(found) == count:
+            break
+        config = options.plan_options[first + index].config
+        found.setdefault(size_name(config), entry.only(config))
+    return list(found.values())
+
+
+def size_name(config: AnyConfig) -> str:
+    """The tile, the cluster, and what else tells sizes apart."""
+    words = [f"{config.tile[0]}x{config.tile[1]}", f"cluster {'x'.join(map(str, config.cluster))}"]
+    words += [f"{config.cluster_k} slices"] if config.cluster_k > 1 else []
+    words += ["in turns"] if config.pingpong else []
+    return " ".join(words + (["transposed"] if config.transposed else []))
+
+
+def measure(shape: tuple[int, int, int], kind: str, sizes: int, rounds: int) -> list[dict[str, Any]]:
     m, n, k = shape
     flops = 2.0 * m * n * k
     sets = [Operands.draw(m, n, k, kind) for _ in range(max(1, min(16, beyond_l2(m * k + k * n + 4 * m * n))))]
     sides: dict[str, Any] = {"cublas": lambda x: theirs(x, kind), "ours": lambda x: ours(x, kind)}
-    if sizes:
-        entry = kernels()["hopper_e4m3_promoted"]
-        for config in (size for size in entry.sizes if size.tile[1] >= 64 and size.cluster_size <= 2):
-            name = f"{config.tile[:2]} cluster {config.cluster}"
-            sides[name] = lambda x, config=config: ours(x, kind, entry.only(config))
+    for entry in best_sizes(shape, kind, sizes):
+        sides[size_name(entry.config)] = lambda x, entry=entry: ours(x, kind, entry)
     found = medians(sides, [(x,) for x in sets], flops, rounds)
     error = max(x.error(x.ours) for x in sets)
     # bf16 keeps 8 bits, and the tensor cores 14 of a sum; an error of scales or of a layout is far larger.
@@ -133,8 +169,8 @@ def measure(shape: tuple[int, int, int], kind: str, sizes: bool, rounds: int) ->
 
 def main() -> None:
     parser = parser_of(__doc__, SHAPES)
-    parser.add_argument("--kinds", nargs="*", default=list(KINDS), choices=KINDS)
-    parser.add_argument("--sizes", action="store_true", help="the large sizes of the promoted kernel, too")
+    parser.add_argument("--kinds", nargs="*", default=list(KINDS), choices=list(KINDS))
+    parser.add_argument("--sizes", type=int, default=0, help="so many of the kernel's sizes, too")
     args = parser.parse_args()
     torch.manual_seed(0)
     records = []
