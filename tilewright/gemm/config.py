@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
+from math import gcd
 from typing import Any, ClassVar, Self
 
 from tilewright import Float32
@@ -210,6 +211,8 @@ class HopperConfig:
     ``transposed``: the kernel is given the transposed problem, B^T A^T = D^T, so that the short side of a flat product
     is the N of the instruction. ``promote``: the wgmma accumulators are added to Float32 accumulators of their own, and
     started again, every this many k tiles (0: never), as the hardware sums products of 8-bit floats with some 14 bits.
+    ``block_scales`` (rows of A, columns of B): so many share a scale of 128 elements of K, which is loaded into the
+    stages beside the operands.
     """
 
     a: Operand
@@ -229,6 +232,7 @@ class HopperConfig:
     group: int = 8
     raster: str = "m"
     transposed: bool = False
+    block_scales: tuple[int, int] | None = None
 
     math: ClassVar[str] = "wgmma"
     sparsity: ClassVar[int] = 1
@@ -242,8 +246,9 @@ class HopperConfig:
 
     @property
     def consumer_warps(self) -> int:
-        """The warps of a cluster, without those that load, that need the number of the next tile."""
-        return 4 * self.warpgroups * self.cluster_size
+        """The warps of a cluster, without those that load operands, that need the number of the next tile."""
+        scales = self.block_scales is not None  # one warp of each block loads them
+        return (4 * self.warpgroups + scales) * self.cluster_size
 
     @property
     def warpgroups(self) -> int:
@@ -303,11 +308,25 @@ class HopperConfig:
         bM, bN, _ = self.tile
         return (bM * self.a.dtype.width * self.depth(0) + bN * self.b.dtype.width * self.depth(1)) // 8
 
+    def scale_group(self, mode: int) -> int:
+        """Neighbouring rows of a tile (``mode`` 0) or columns (1) that share a scale of a stage, wherever the tile and
+        a warpgroup's part of it are."""
+        assert self.block_scales is not None
+        return gcd(self.part[mode], self.block_scales[mode])
+
+    @property
+    def scale_bytes(self) -> int:
+        """Bytes of scales of blocks in one stage, Float32."""
+        if self.block_scales is None:
+            return 0
+        return sum(4 * self.tile[mode] // self.scale_group(mode) for mode in range(2))
+
     @property
     def smem_bytes(self) -> int:
         """Shared memory of one block: the stages, the epilogue's buffers, the mbarriers and their alignment."""
-        buffer = self.part[0] * self.epilogue_columns * self.c.dtype.width // 8
-        return self.stages * self.stage_bytes + self.warpgroups * self.epilogue_buffers * buffer + 2048
+        stage = self.stage_bytes + self.scale_bytes
+        buffers = self.epilogue_buffers * self.part[0] * self.epilogue_columns * self.c.dtype.width // 8
+        return self.stages * stage + self.warpgroups * buffers + 2048
 
     @property
     def registers(self) -> tuple[int, int] | None:

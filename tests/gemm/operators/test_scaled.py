@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from tilewright import Float32, sim
 from tilewright.cuda import compile as cross_compile
 from tilewright.cute.runtime import from_dlpack
-from tilewright.errors import ArgumentError
-from tilewright.gemm import kernels, scaled_matmul
+from tilewright.errors import ArgumentError, ConstraintError
+from tilewright.gemm import gemm, kernels, scaled_matmul
 from tilewright.gemm.epilogue.scales import BlockScales
 from tilewright.gemm.family import compile as staged
 
@@ -95,6 +95,48 @@ def test_any_extents(shape: Any, kind: Any, dtype: Any, fast: bool, bias: bool, 
         result = scaled_matmul(a, b, scale_a, scale_b.T, vector, out_dtype=Float32, use_fast_accum=fast)
     exact = expected(a, b, scale_a, scale_b) + (0 if vector is None else vector)
     np.testing.assert_array_equal(result, exact)
+
+
+@pytest.mark.parametrize("tile", [(128, 192), (64, 80)], ids=str)
+def test_scales_of_blocks_in_tiles_across_blocks(tile: tuple[int, int]) -> None:
+    """Tiles whose columns do not divide 128 begin at several places of a block, and end in the next one."""
+    rng, (m, n, k) = np.random.default_rng(9), (136, 400, 272)
+    entry = kernels()["hopper_e4m3_promoted"]
+    size = next(x for x in entry.for_block_scales(1, 128).sizes if x.tile[:2] == tile and x.cluster_size == 1)
+    a, b = operands(rng, m, n, k)
+    scale_a, scale_b = scale(rng, 1, m, k), scale(rng, 128, n, k)
+    result = scaled_matmul(a, b, scale_a, scale_b.T, out_dtype=Float32, kernel=entry.only(size))
+    np.testing.assert_array_equal(result, expected(a, b, scale_a, scale_b))
+
+
+@pytest.mark.parametrize(
+    ("decomposition", "cluster", "slices"), [("dynamic", (2, 1), 1), ("stream_k", (1, 1), 1), ("auto", (1, 1), 2)]
+)
+def test_scales_of_blocks_where_the_warp_that_copies_them_walks(
+    decomposition: str, cluster: tuple[int, int], slices: int
+) -> None:
+    """Tiles that are drawn, shared, or whose k tiles a cluster shares, with all checks."""
+    rng, (m, n, k) = np.random.default_rng(3), (264, 144, 528)
+    entry = kernels()["hopper_e4m3_promoted"].for_block_scales(1, 128)
+    size = next(x for x in entry.sizes if (x.tile[:2], x.cluster, x.cluster_k) == ((64, 64), cluster, slices))
+    a, b = operands(rng, m, n, k)
+    scale_a, scale_b = scale(rng, 1, m, k), scale(rng, 128, n, k)
+    scales = BlockScales(*(from_dlpack(x).mark_layout_dynamic() for x in (scale_a, scale_b)))
+    out = np.zeros((m, n), np.float32)
+    with sim.options(check="all", sms=4):
+        gemm(a, b, kernel=entry.only(size), epilogue=scales, decomposition=decomposition, out=out)
+    np.testing.assert_array_equal(out, expected(a, b, scale_a, scale_b))
+
+
+def test_sizes_that_are_made_for_other_scales_are_refused() -> None:
+    a, b = operands(np.random.default_rng(0), 16, 32, 256)
+    scales = BlockScales(*(from_dlpack(np.ones((lines, 2), np.float32)).mark_layout_dynamic() for lines in (16, 1)))
+    entry = kernels()["hopper_e4m3_promoted"]
+    for other in (entry, entry.for_block_scales(1, 1)):
+        with pytest.raises(ConstraintError, match=r"groups of \(rows, columns\) \(1, 128\) take one of"):
+            gemm(a, b, kernel=other, epilogue=scales)
+    with pytest.raises(ConstraintError, match=r"waits for scales of blocks of \(1, 128\)"):
+        gemm(a, b, kernel=entry.for_block_scales(1, 128))
 
 
 @pytest.mark.parametrize("ctas", [1, 2])

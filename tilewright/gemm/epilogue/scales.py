@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from math import gcd
 from typing import Any, ClassVar
 
 from tilewright import Constexpr, Float8E4M3FN, Float8E5M2, Float32, Int32, Uint8, const_expr, cute, range_constexpr
@@ -209,8 +210,9 @@ def is_one(vector: Any) -> bool:
 class BlockScales:
     """acc[m, n] = the sum over k tiles of weights(m, n, k tile) * the tile's sums.
 
-    ``rows`` of A, ``columns`` of B and 128 elements of K share a scale; ``rows`` and ``columns`` are 1 or 128. A k tile
-    of the main loop has 128 elements, and the warpgroup's part of a tile is within 128 rows and 128 columns.
+    ``rows`` of A, ``columns`` of B and 128 elements of K share a scale; ``rows`` and ``columns`` are 1 or 128 (where
+    they are those of a tile, in shared memory, any number that divides a warpgroup's part of it). A k tile of the main
+    loop has 128 elements, and a part of a tile that a thread holds is within a group, or whole groups.
     """
 
     a: cute.Tensor  # (M / rows, K / 128)
@@ -237,9 +239,7 @@ class BlockScales:
     def weights(self, tile: EpilogueTile, loaded: tuple, at: Constexpr) -> Any:
         """The factor of each accumulator ``at`` these coordinates of a k tile's: a TensorSSA, or one number for all."""
         rows, columns = loaded
-        of_rows = rows[0] if self.rows > 1 else tile.repeated(rows, 0)[at]
-        of_columns = columns[0] if self.columns > 1 else tile.repeated(columns, 1)[at]
-        return of_rows * of_columns
+        return repeated(tile, rows, self.rows, 0, at) * repeated(tile, columns, self.columns, 1, at)
 
 
 @dataclass(frozen=True)
@@ -271,12 +271,18 @@ class ColumnBlockScales:
 
 @cute.jit
 def lines(tile: EpilogueTile, scales: cute.Tensor, group: Constexpr, mode: Constexpr) -> cute.Tensor:
-    """The scales along ``mode`` of the accumulators: one for all, where a group has more lines than a part."""
-    if group == 1:
+    """The scales along ``mode`` of the accumulators, of which ``group`` lines share one."""
+    if const_expr(group == 1):
         return tile.elements(scales, mode)
-    one = cute.make_rmem_tensor(1, scales.element_type)
-    one[0] = scales[tile.first(mode) // group]
-    return one
+    found = cute.make_rmem_tensor(tile.groups(mode, group), scales.element_type)
+    for i in range_constexpr(cute.size(found)):
+        found[i] = scales[tile.first(mode) // group + i]
+    return found
+
+
+def repeated(tile: EpilogueTile, found: cute.Tensor, group: int, mode: int, at: Any) -> Any:
+    """The result of :func:`lines` for each accumulator ``at`` these coordinates, or one number for all."""
+    return found[0] if group > 1 and cute.size(found) == 1 else tile.repeated(found, mode, group)[at]
 
 
 @dataclass(frozen=True)
@@ -287,6 +293,9 @@ class TileScales:
     tile: EpilogueTile
     k_begin: Any
     k_end: Any
+
+    from_memory: ClassVar[bool] = True
+    """Whether the threads that multiply load them from global memory."""
 
     def load(self, i: Any) -> tuple[cute.Tensor, ...]:
         """Load the scales of k tile ``i`` into registers; beyond the last k tile, those of the last one."""
@@ -316,17 +325,17 @@ ptxas spills beyond that."""
 def fits_block_scales(config: Any, rows: int | None = 1, columns: int | None = BLOCK) -> bool:
     """Whether a Hopper size can apply scales of blocks of ``rows`` of A and ``columns`` of B (None: that operand has no
     scales): it has the sums of each k tile on their own, a k tile is a block long, a warpgroup's part of a tile is
-    within one block of rows and one of columns, and a thread holds the scales of its part. Where B alone has scales,
-    the transposed product is computed, whose rows are B's columns, 64 of them a warpgroup (128 take a tenth longer)."""
+    within one block of rows, and a thread holds the scales of its part. Where B alone has scales, the transposed
+    product is computed, whose rows are B's columns, 64 of them a warpgroup (128 take a tenth longer)."""
     if config.pingpong or not config.producers or (config.promote, config.tile[2]) != (1, BLOCK):
         return False
     if config.transposed != (rows is None) or (rows is None and config.part[0] != 64):
         return False
     lines = (columns, rows) if config.transposed else (rows, columns)
     sides = list(zip(lines, config.part, (32, 4), strict=True))  # a thread has so many of 32 rows, and of 4 columns
-    held = sum(part // of if line == 1 else 1 for line, part, of in sides if line is not None)
+    held = sum(part // (of if line == 1 else gcd(part, line)) for line, part, of in sides if line is not None)
     fits = config.promoted_registers + 2 * held <= REGISTERS[config.warpgroups]
-    return fits and all(line is None or BLOCK % part == 0 for line, part, _ in sides)
+    return bool(fits and BLOCK % config.part[0] == 0)
 
 
 def block_scales(function: Any) -> BlockScales | ColumnBlockScales | None:

@@ -33,6 +33,8 @@ class EpilogueTile:
     """What was written of matrices that the kernel stores, by the matrix's id: None, then a fragment of its type."""
     quads: bool = False
     """Whether lanes 4i .. 4i + 3 hold 8 neighbouring columns of a row, two each (``quads.quads_hold_rows``)."""
+    inside: bool = False
+    """Whether all coordinates are known to be within the extent."""
 
     def source(self) -> Any:
         """C's elements, a TensorSSA of C's type; zero outside the matrix."""
@@ -122,7 +124,12 @@ class EpilogueTile:
 
     def first(self, mode: int) -> Any:
         """The smallest coordinate ``mode`` of the thread's accumulators, or the matrix's last if that is smaller."""
-        return cute.min(self.coordinates[0][mode], self.extent[mode] - 1)
+        at = self.coordinates[0][mode]
+        return at if self.inside else cute.min(at, self.extent[mode] - 1)
+
+    def groups(self, mode: int, group: int) -> int:
+        """The number of groups of ``group`` lines along ``mode`` in which the thread's accumulators are."""
+        return max(self.offsets(mode)) // group + 1
 
     def fetch(self, vectors: Iterable[tuple[Any, int]]) -> None:
         """Load what :meth:`row` (1) and :meth:`column` (0) will be asked for: (vector, 0 or 1). The loads take as long
@@ -156,9 +163,13 @@ class EpilogueTile:
         flat = cute.make_tensor(self.coordinates.iterator, cute.flatten(self.coordinates.layout))
         for i in range_constexpr(cute.size(loaded)):
             at = flat[cute.idx2crd(i, once)][mode]
-            if at < self.extent[mode]:
+            if self._has(at, mode):
                 loaded[i] = vector[at]
         return loaded
+
+    def _has(self, at: Any, mode: int) -> Any:
+        """Whether the matrix has a coordinate ``mode`` of ``at``."""
+        return True if self.inside else at < self.extent[mode]
 
     def offsets(self, mode: int) -> list[int]:
         """How far the elements of :meth:`elements` are from the first one."""
@@ -175,11 +186,17 @@ class EpilogueTile:
         numbers = {place: number for number, place in enumerate(dict.fromkeys(places))}
         return [numbers[place] for place in places]
 
-    def repeated(self, elements: Any, mode: int) -> Any:
-        """The elements of :meth:`elements`, for each accumulator, as a TensorSSA."""
-        once = self._once(mode)
-        strides = tuple(s if extent > 1 else 0 for extent, s in zip(once, _compact(once), strict=True))
-        repeated = cute.make_layout(cute.flatten(self.coordinates.shape), stride=strides)
+    def repeated(self, elements: Any, mode: int, group: int = 1) -> Any:
+        """``elements``, one for each ``group`` lines along ``mode`` in which the thread has accumulators, for each
+        accumulator, as a TensorSSA."""
+        layout, shape, strides, step = self.coordinates.layout, [], [], 1
+        extents = cute.flatten(layout.shape)
+        for extent, stride, moves in zip(extents, cute.flatten(layout.stride), _steps(layout, mode), strict=True):
+            inside = min(extent, -(-group // stride.value)) if moves else extent
+            shape += [inside, extent // inside]
+            strides += [0, step if moves and extent > inside else 0]
+            step *= extent // inside if moves else 1
+        repeated = cute.make_layout(tuple(shape), stride=tuple(strides))
         return cute.make_tensor(elements.iterator, repeated).load().reshape(self.coordinates.shape)
 
     def _once(self, mode: int) -> tuple[int, ...]:
@@ -198,11 +215,3 @@ def _steps(layout: Any, mode: int) -> list[bool]:
     """For each flat mode of a coordinate layout: whether it changes coordinate ``mode``. A stride is a plain 0 where
     the extent is 1, else a basis such as ``8@1``: 8 along mode 1."""
     return [stride != 0 and stride.mode[0] == mode for stride in cute.flatten(layout.stride)]
-
-
-def _compact(shape: tuple[int, ...]) -> list[int]:
-    strides, step = [], 1
-    for extent in shape:
-        strides.append(step)
-        step *= extent
-    return strides

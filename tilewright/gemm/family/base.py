@@ -69,10 +69,12 @@ class KernelFamily(ABC):
         """The least compute capability, 80 for sm_80."""
         return 80
 
-    def takes_block_scales(self, config: AnyConfig, rows: int | None, columns: int | None) -> bool:
-        """Whether this size can multiply the sums of each k tile by scales of blocks: of ``rows`` of A and ``columns``
-        of B."""
-        return False
+    def with_block_scales(
+        self, config: AnyConfig, rows: int | None, columns: int | None, smem: int
+    ) -> AnyConfig | None:
+        """This size as it multiplies the sums of each k tile by scales of blocks, of ``rows`` of A and ``columns`` of
+        B, with ``smem`` bytes of shared memory; None if it cannot."""
+        return None
 
     def writes(self, config: AnyConfig) -> bool:
         """Whether this size, for the operands that it has, can write its part of D at once."""

@@ -28,8 +28,10 @@ class Blackwell(Hopper):
     def kernel(self, config: Any) -> TensorMemoryGemm:
         return TensorMemoryGemm(config)
 
-    def takes_block_scales(self, config: AnyConfig, rows: int | None, columns: int | None) -> bool:
-        return isinstance(config, BlackwellConfig) and holds_block_scales(config)
+    def with_block_scales(
+        self, config: AnyConfig, rows: int | None, columns: int | None, smem: int
+    ) -> AnyConfig | None:
+        return config if isinstance(config, BlackwellConfig) and holds_block_scales(config) else None
 
     def epilogue_shows(self, problem: Problem, limits: Limits) -> bool:
         return False  # other warps multiply meanwhile

@@ -66,7 +66,9 @@ class KernelEntry:
     def for_block_scales(self, rows: int | None, columns: int | None) -> KernelEntry | None:
         """The sizes that can multiply the sums of each k tile by scales of blocks of ``rows`` of A and ``columns`` of
         B (None: no scales), as an entry of their own; None if no size can."""
-        return self._in_sizes([size for size in self.sizes if self.family.takes_block_scales(size, rows, columns)])
+        smem = architecture(self.arch).smem
+        sizes = [self.family.with_block_scales(size, rows, columns, smem) for size in self.sizes]
+        return self._in_sizes([size for size in sizes if size is not None])
 
     @cached_property
     def untransposed(self) -> KernelEntry:

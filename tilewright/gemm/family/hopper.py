@@ -29,6 +29,10 @@ LEAST_JOINED = 64 * 128
 SPARED = 5
 """Stages of which one may go to the epilogue: products of 2 to 127 k tiles were as fast or faster with one less."""
 
+LEAST_PROMOTED = 3
+"""Stages that are enough where sums are promoted, which takes longer than to load a k tile; then nothing hides the
+epilogue, so memory for its buffers is worth more (measured for 8 to 128 k tiles)."""
+
 HIDING_COLUMNS, SHORT_K = 128, 2048
 """Columns of a tile that leave registers for a long epilogue beside the other warpgroup's main loop, and the most K at
 which the time of one shows (measured)."""
@@ -48,8 +52,17 @@ class Hopper(KernelFamily):
     def kernel(self, config: Any) -> WarpSpecializedGemm:
         return WarpSpecializedGemm(config) if config.producers else DenseGemm(config)
 
-    def takes_block_scales(self, config: AnyConfig, rows: int | None, columns: int | None) -> bool:
-        return fits_block_scales(config, rows, columns)
+    def with_block_scales(
+        self, config: AnyConfig, rows: int | None, columns: int | None, smem: int
+    ) -> AnyConfig | None:
+        if not isinstance(config, HopperConfig) or not fits_block_scales(config, rows, columns):
+            return None
+        if rows is None or columns is None:  # those of one operand are loaded by the threads that multiply
+            return config
+        config = replace(config, block_scales=(rows, columns))
+        while config.smem_bytes > smem and config.stages > LEAST_PROMOTED:
+            config = replace(config, stages=config.stages - 1)
+        return config.with_operands(config.a, config.b, config.c, smem)
 
     def writes(self, config: AnyConfig) -> bool:
         # TMA stores rows in multiples of 16 bytes, so no rows of 8 columns of 8 bits.
@@ -76,7 +89,8 @@ class Hopper(KernelFamily):
             return config
         whole = replace(config, epilogue_buffers=config.parts)
         fewer = replace(whole, stages=config.stages - 1)
-        if whole.smem_bytes > smem and config.stages >= SPARED and fewer.smem_bytes <= smem:
+        spared = config.stages > LEAST_PROMOTED if config.promote else config.stages >= SPARED
+        if whole.smem_bytes > smem and spared and fewer.smem_bytes <= smem:
             return fewer
         while whole.smem_bytes > smem and whole.epilogue_buffers > config.epilogue_buffers:
             whole = replace(whole, epilogue_buffers=whole.epilogue_buffers - 1)

@@ -74,8 +74,8 @@ class MixedHopper(Hopper):
         weight = MixedOperand(A.words.tensor(WORDS), scales, zeros)
         return weight, B.tensor(config.b, self.whole_rows), *[matrix.tensor(config.c) for matrix in results]
 
-    def takes_block_scales(self, config: AnyConfig, rows: int | None, columns: int | None) -> bool:
-        return False
+    def with_block_scales(self, config: AnyConfig, rows: int | None, columns: int | None, smem: int) -> None:
+        return None
 
     def joined_sizes(self, config: AnyConfig) -> Iterator[HopperConfig]:
         yield from ()

@@ -31,8 +31,10 @@ class Sm120(Hopper):
     def kernel(self, config: Any) -> Sm120Gemm:
         return Sm120Gemm(config)
 
-    def takes_block_scales(self, config: AnyConfig, rows: int | None, columns: int | None) -> bool:
-        return isinstance(config, Sm120Config) and holds_block_scales(config, rows, columns)
+    def with_block_scales(
+        self, config: AnyConfig, rows: int | None, columns: int | None, smem: int
+    ) -> AnyConfig | None:
+        return config if isinstance(config, Sm120Config) and holds_block_scales(config, rows, columns) else None
 
     def epilogue_shows(self, problem: Problem, limits: Limits) -> bool:
         return False  # no size has been measured with one

@@ -35,8 +35,8 @@ class TakesSparseA(KernelFamily):
         stored = Matrix.of(matrix.name, matrix.source[:, : k // 2])
         return SparseMatrix(stored.name, stored.source, stored.array, Matrix.of("the metadata", metadata))
 
-    def takes_block_scales(self, config: AnyConfig, rows: int | None, columns: int | None) -> bool:
-        return False
+    def with_block_scales(self, config: AnyConfig, rows: int | None, columns: int | None, smem: int) -> None:
+        return None
 
     def product_refusal(self, config: AnyConfig, product: ProductOperands, decomposition: Any) -> str | None:
         if not isinstance(product.A, SparseMatrix):

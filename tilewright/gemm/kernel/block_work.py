@@ -44,6 +44,9 @@ class BlockWork:
     """Called when the producer has nothing left to load."""
     scaled: bool = False
     """Whether the sums of each k tile are multiplied by scales of blocks."""
+    fill_scales: Callable[..., Any] | None = None
+    """Copies the scales of a tile into the stages, from its first row and column, its k tiles and the state of the
+    pipeline; None if stages have none."""
 
     def tile_scales(self, tile: Any, at: tuple, k_begin: Any, k_end: Any) -> Any:
         """The scales of blocks of a tile; None if it has none."""

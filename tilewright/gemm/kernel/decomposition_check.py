@@ -12,12 +12,22 @@ from tilewright.gemm.schedule.splitk import ClusterSlices
 
 
 def check_block_scales(config: HopperConfig, function: EpilogueFunction) -> None:
-    """Raise ConstraintError where warpgroups that multiply cannot apply scales of blocks."""
+    """Raise ConstraintError where warpgroups that multiply cannot apply scales of blocks, or wait for other ones."""
     scales = block_scales(function)
-    if scales is not None and not fits_block_scales(config, scales.rows, scales.columns):
+    if scales is None:
+        if config.block_scales is not None:
+            raise ConstraintError(
+                f"the size waits for scales of blocks of {config.block_scales} rows and columns, which the epilogue "
+                "does not have: take the kernel's own sizes"
+            )
+        return
+    groups = scales.rows, scales.columns
+    in_stages = None not in groups  # the scales of one operand are loaded by the threads that multiply
+    known = config.block_scales == groups if in_stages else fits_block_scales(config, *groups)
+    if not known:
         raise ConstraintError(
-            f"scales of blocks are applied to the sums of {BLOCK} elements of K, in parts of tiles that divide "
-            f"{BLOCK} x {BLOCK}: take a size with promote=1, not {config}"
+            f"scales of blocks are applied to the sums of {BLOCK} elements of K, by a size that is made for them: for "
+            f"groups of (rows, columns) {groups} take one of KernelEntry.for_block_scales, not {config}"
         )
 
 

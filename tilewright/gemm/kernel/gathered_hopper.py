@@ -16,6 +16,7 @@ import tilewright as cutlass
 from tilewright import Boolean, Int32, Int64, cute, pipeline
 from tilewright.gemm.addressing import moved
 from tilewright.gemm.config import Major
+from tilewright.gemm.epilogue.scales import block_scales
 from tilewright.gemm.kernel.group_table import ADDRESS, EXTENT, ORIGIN, PITCH, numbers
 from tilewright.gemm.kernel.grouped_hopper import GroupedHopperGemm, GroupWork
 from tilewright.gemm.mainloop.tma import TmaMainloop
@@ -104,6 +105,9 @@ class GatheredHopperGemm(GroupedHopperGemm):
                 self.mainloop.load_operand(B, full, state.index, place[1], k_tile, 0)
             else:
                 ring.sync_object_empty.wait(state.index, state.phase)
+            if cutlass.const_expr(group.scales is not None):
+                if warp == 1:
+                    self.copy_scales(group, one, k_tile, state.index)
             for i in cutlass.range_constexpr(count):
                 for column in cutlass.range_constexpr(columns):
                     inside[0, column] = (found[i] >= 0) & (begin + own[0, 0, column][1] < last_k)
@@ -113,3 +117,9 @@ class GatheredHopperGemm(GroupedHopperGemm):
             cute.arch.cp_async_mbarrier_arrive_noinc(full)
             state.advance()
         return state
+
+    def copy_scales(self, group: GroupWork, one: GroupPiece, k_tile: Any, stage: Any) -> None:
+        """The copies of the scales of one k tile, by one warp, before its arrival at the stage's mbarrier."""
+        assert group.scales is not None
+        scales = block_scales(group.function(one.problem))
+        group.scales.copy(scales, self.first_of_tile(group, one), k_tile, stage)

@@ -20,6 +20,7 @@ from tilewright.errors import ConstraintError
 from tilewright.gemm.config import HopperConfig
 from tilewright.gemm.epilogue.coming import ComingVectors
 from tilewright.gemm.epilogue.functions import EpilogueFunction
+from tilewright.gemm.epilogue.scale_stages import ScaleStages, StagedScales
 from tilewright.gemm.epilogue.scales import TileScales, block_scales
 from tilewright.gemm.kernel.group_offsets import Groups
 from tilewright.gemm.kernel.group_table import (
@@ -68,6 +69,8 @@ class GroupWork:
     tiled_mma: cute.TiledMma
     scaled: bool = False
     """Whether the sums of each k tile are multiplied by scales of blocks."""
+    scales: ScaleStages | None = None
+    """Those of the stages."""
 
 
 class GroupedHopperGemm(WarpSpecializedGemm):
@@ -193,13 +196,13 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
         warpgroup = cute.arch.make_warp_uniform(warp // 4)
         _, stages, sD = self.shared_memory(stage_layouts, sD_layout)
-        ring = self.ring(stages)
+        scales, ring = ScaleStages.create(self.config), self.ring(stages)
         wait_then_let_next_begin()
         walk = partial(self.walk, table)
         if cutlass.const_expr(shares is not None):
             walk = partial(self.walk_shares, table, shares)
         of_problem, scaled = partial(function_of, function, table), block_scales(function) is not None
-        group = GroupWork(table, maps, rows, loads, stages, ring, walk, of_problem, tiled_mma, scaled)
+        group = GroupWork(table, maps, rows, loads, stages, ring, walk, of_problem, tiled_mma, scaled, scales)
         finish = partial(self.write_of_problem, epilogue_mma, tma_D, tD, sD, table)
         self.roles_of_groups(warp, warpgroup, group, finish)
 
@@ -217,7 +220,7 @@ class GroupedHopperGemm(WarpSpecializedGemm):
             part = (mine // config.split[1], mine % config.split[1])
             tiled_mma = group.tiled_mma
             mma = StagedMma(tiled_mma, *self.fragments(tiled_mma, group.stages, part), group.ring)
-            ahead = partial(self.ahead_of_group, tiled_mma, group.table, part)
+            ahead = partial(self.ahead_of_group, tiled_mma, group.table, group.scales, part)
             piece = partial(self.multiply_of_problem, mma, group.function, ahead, partial(finish, mine, part))
             group.walk((self.map_of(group.maps, 2),), piece, consumer)
             self.epilogue.finish(cute.arch.thread_idx()[0] % 128)
@@ -226,18 +229,24 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         """The ring of stages that TMA fills."""
         return pipeline.PipelineTmaAsync.create(
             num_stages=self.config.stages,
+            producer_group=self.producers(),
             consumer_group=self.consumers(self.config.warpgroups),
             stage_tensors=stages,
         )
 
     @cute.jit
     def produce(self, warp: Any, group: GroupWork) -> None:
-        """The warpgroup that loads: one warp of it."""
+        """The warpgroup that loads: one warp of it, and one for scales of blocks."""
         if warp == 0:
             producer = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, self.config.stages)
             by = self.map_of(group.maps, 0), self.map_of(group.maps, 1)
             producer = group.walk(by, partial(self.load_of_problem, group), producer)
             group.ring.producer_tail(producer)
+        if cutlass.const_expr(group.scales is not None):
+            if warp == 1:
+                filled = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, self.config.stages)
+                filled = group.walk((), partial(self.fill_scales_of_problem, group), filled)
+                group.ring.producer_tail(filled)
 
     def map_of(self, maps: cute.Tensor, which: int) -> Any:
         """Gives the place of a problem's tensor map."""
@@ -324,6 +333,17 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         operands = self.operands_of_problem(group, one, descriptors)
         return self.mainloop.load(operands, group.ring, state, *one.place, 0, one.k_begin, one.k_end)
 
+    def fill_scales_of_problem(self, group: GroupWork, one: GroupPiece, descriptors: tuple, state: Any) -> Any:
+        """The copies of the scales of one output tile."""
+        assert group.scales is not None
+        scales, first = block_scales(group.function(one.problem)), self.first_of_tile(group, one)
+        return group.scales.fill(scales, group.ring, first, one.k_begin, one.k_end, state)
+
+    def first_of_tile(self, group: GroupWork, one: GroupPiece) -> tuple[Any, Any]:
+        """The first row and column of an output tile, among those of all problems."""
+        m, n = numbers(group.table, one.problem, ORIGIN)[:2]
+        return m + one.place[0] * self.config.tile[0], n + one.place[1] * self.config.tile[1]
+
     @cute.jit
     def operands_of_problem(self, group: GroupWork, one: GroupPiece, descriptors: tuple) -> tuple[TmaOperand, ...]:
         """What is loaded of a problem: A and B, from where they begin."""
@@ -376,10 +396,11 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         self,
         tiled_mma: cute.TiledMma,
         table: cute.Tensor,
+        stages: ScaleStages | None,
         part: tuple,
         function: EpilogueFunction,
         one: GroupPiece,
-    ) -> tuple[TileScales | None, ComingVectors]:
+    ) -> tuple[StagedScales | TileScales | None, ComingVectors]:
         """What a consumer warpgroup's part of an output tile wants of the problem's epilogue ``function`` before its
         sums are complete, as :meth:`ahead_of_tile`."""
         extent, origin = (numbers(table, one.problem, column)[:2] for column in (EXTENT, ORIGIN))
@@ -388,6 +409,8 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         coming, scales = self.epilogue.coming(function, first, extent), block_scales(function)
         if scales is None:
             return None, coming
+        if stages is not None:
+            return self.staged_scales(tiled_mma, stages, part), coming
         whole = cute.domain_offset(origin, cute.make_identity_tensor(extent))
         held = self.held_part(tiled_mma, cute.local_tile(whole, self.config.part, at), extent)
         return TileScales(scales, held, one.k_begin, one.k_end), coming

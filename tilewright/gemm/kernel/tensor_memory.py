@@ -266,6 +266,7 @@ class TensorMemoryGemm(WarpSpecializedGemm):
         tiled_mma: cute.TiledMma,
         tD: cute.Tensor,
         function: EpilogueFunction,
+        stages: None,
         part: tuple,
         at: tuple,
         k_begin: Any,

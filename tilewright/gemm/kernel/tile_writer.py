@@ -1,5 +1,5 @@
-"""What a consumer warpgroup does with the sums of an output tile: write them, add them to D in turn, hand them to the
-worker that finishes the tile, or exchange them within the cluster."""
+"""What a consumer warpgroup wants for the sums of an output tile before they are complete, and does with them: write
+them, add them to D in turn, hand them to the worker that finishes the tile, or exchange them within the cluster."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from tilewright import cute, pipeline
 from tilewright.gemm.config import HopperConfig
 from tilewright.gemm.epilogue.coming import ComingVectors
 from tilewright.gemm.epilogue.functions import EpilogueFunction, of_k_partition
+from tilewright.gemm.epilogue.scale_stages import ScaleStages, StagedScales
+from tilewright.gemm.epilogue.scales import TileScales, block_scales
+from tilewright.gemm.epilogue.tile import EpilogueTile, no_source
 from tilewright.gemm.epilogue.tma_store import TmaStoreEpilogue
 from tilewright.gemm.schedule.fixup import Fixup, SumPartition
 from tilewright.gemm.schedule.partials import Partials
@@ -42,6 +45,41 @@ class TileWriter:
     fixup: Fixup
     together: pipeline.NamedBarrier
     """A barrier of all consumer warpgroups of the block."""
+
+    def ahead_of_tile(
+        self,
+        tiled_mma: cute.TiledMma,
+        tD: cute.Tensor,
+        function: EpilogueFunction,
+        stages: ScaleStages | None,
+        part: tuple,
+        at: tuple,
+        k_begin: Any,
+        k_end: Any,
+    ) -> tuple[StagedScales | TileScales | None, ComingVectors]:
+        """What the epilogue ``function`` needs in or during the main loop of a consumer warpgroup's part of a tile: the
+        block scales (None if it has none), and the vectors that can be loaded early."""
+        extent = (cute.size(tD, mode=[0]), cute.size(tD, mode=[1]))
+        first = tuple((at[mode] * self.config.split[mode] + part[mode]) * self.config.part[mode] for mode in range(2))
+        coming, scales = self.epilogue.coming(function, first, extent), block_scales(function)
+        if scales is None:
+            return None, coming
+        if stages is None:
+            cD = self.part_of_tile(cute.make_identity_tensor(extent), at, part)
+            return TileScales(scales, self.held_part(tiled_mma, cD, extent), k_begin, k_end), coming
+        return self.staged_scales(tiled_mma, stages, part), coming
+
+    def staged_scales(self, tiled_mma: cute.TiledMma, stages: ScaleStages, part: tuple) -> StagedScales:
+        """The scales of a warpgroup's part of the block's tile."""
+        extent = self.config.tile[:2]
+        inside = cute.local_tile(cute.make_identity_tensor(extent), self.config.part, part)
+        return stages.of_part(replace(self.held_part(tiled_mma, inside, extent), inside=True))
+
+    def held_part(self, tiled_mma: cute.TiledMma, cD: cute.Tensor, extent: tuple) -> EpilogueTile:
+        """The calling thread's accumulators of a warpgroup's part of a tile, whose coordinates are ``cD``."""
+        tidx = cute.arch.thread_idx()[0] % 128
+        tCcD = tiled_mma.get_slice(tidx).partition_C(cD)  # ((2, 2, part's columns / 8), MMA_M, 1)
+        return EpilogueTile(tCcD, extent, no_source, self.config.transposed)
 
     @cute.jit
     def finish(

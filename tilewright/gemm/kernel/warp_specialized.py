@@ -19,10 +19,9 @@ import tilewright as cutlass
 from tilewright import Int32, cute, pipeline, utils
 from tilewright.cute.nvgpu import cpasync
 from tilewright.gemm.config import HopperConfig
-from tilewright.gemm.epilogue.coming import ComingVectors
 from tilewright.gemm.epilogue.functions import EpilogueFunction
-from tilewright.gemm.epilogue.scales import TileScales, block_scales
-from tilewright.gemm.epilogue.tile import EpilogueTile, no_source
+from tilewright.gemm.epilogue.scale_stages import LOADERS, ScaleStages
+from tilewright.gemm.epilogue.scales import block_scales
 from tilewright.gemm.epilogue.tma_store import TmaStoreEpilogue
 from tilewright.gemm.kernel.block_work import BlockWork
 from tilewright.gemm.kernel.decomposition_check import check_block_scales, check_decomposition
@@ -156,7 +155,10 @@ class WarpSpecializedGemm(TileWriter):
         return tuple(self.math.smem_layout(x, mode) for mode, x in enumerate((self.config.a, self.config.b)))
 
     def consumers(self, warpgroups: int) -> Any:
-        """What releases a stage: one thread of each warpgroup, since wgmma reads shared memory for all four warps."""
+        """What releases a stage: one thread of each warpgroup, since wgmma reads shared memory for all four warps; each
+        warp where they read scales."""
+        if self.config.block_scales is not None:
+            return pipeline.CooperativeGroup(pipeline.Agent.Warp, 4 * warpgroups)
         return self.math.tiled_mma(warpgroups=warpgroups)
 
     def loads(self, operands: tuple, stage_layouts: tuple, cluster: tuple[int, int] = (1, 1)) -> tuple:
@@ -211,6 +213,7 @@ class WarpSpecializedGemm(TileWriter):
         to_tile = partial(self.place_of, decomposition, tiles, raster, place)
 
         begin, stages, sD = self.shared_memory(stage_layouts, sD_layout)
+        scales = ScaleStages.create(config)
         ring = self.ring(stages)
         order = self.order(warpgroup) if config.pingpong else None
         feed = decomposition.feed(config, rank)
@@ -236,11 +239,12 @@ class WarpSpecializedGemm(TileWriter):
             where=where,
             operands=partial(self.operands, loads, stages, cluster_layout, place),
             fragments=partial(self.fragments, tiled_mma, stages),
-            ahead=partial(self.ahead_of_tile, tiled_mma, tD, function),
+            ahead=partial(self.ahead_of_tile, tiled_mma, tD, function, scales),
             finish=partial(self.finish, output, decomposition, cluster, k_tiles, scratch, rank),
             reduce=partial(self.reduce, output, where, decomposition, scratch),
             loaded=partial(self.loaded, decomposition, count, k_tiles),
             scaled=block_scales(function) is not None,
+            fill_scales=None if scales is None else partial(scales.fill, block_scales(function), ring),
         )
         self.roles(warp, warpgroup, work)
 
@@ -267,18 +271,23 @@ class WarpSpecializedGemm(TileWriter):
 
     def places_tiles(self, warp: Any, warpgroup: Any) -> Any:
         """Whether a warp needs the coordinates of tiles: the one that loads, and those that multiply."""
-        return (warp == 0) | (warpgroup > 0) if self.config.producers else True
+        return (warp < 2) | (warpgroup > 0) if self.config.producers else True
 
     def ring(self, stages: tuple) -> Any:
         """The mbarriers of the stages. Two warps initialise them, while warp 0 is at other parts of the set-up."""
         return pipeline.PipelineTmaAsync.create(
             num_stages=self.config.stages,
+            producer_group=self.producers(),
             consumer_group=self.consumers(self.config.split[0] * self.config.split[1]),
             stage_tensors=stages,
             cta_layout_vmnk=cute.make_layout((1, *self.config.cluster, 1)),
             defer_sync=True,
             initializing_warps=(1, 2),
         )
+
+    def producers(self) -> pipeline.CooperativeGroup:
+        """Who fills a stage: a warp by TMA, and the lanes that copy scales."""
+        return pipeline.CooperativeGroup(pipeline.Agent.Thread, 1 if self.config.block_scales is None else 1 + LOADERS)
 
     def loaded_types(self) -> tuple:
         return self.config.a.dtype, self.config.b.dtype
@@ -311,6 +320,11 @@ class WarpSpecializedGemm(TileWriter):
                 producer = work.walk(partial(self.load, work, work.operands()), producer, draws=True)
                 work.loaded()
                 ring.producer_tail(producer)
+            if cutlass.const_expr(work.fill_scales is not None):
+                if warp == 1:
+                    filled = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, config.stages)
+                    filled = work.walk(partial(self.fill_scales, work), filled)
+                    ring.producer_tail(filled)
         else:
             self.set_registers(1)
             consumer = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, config.stages)
@@ -408,35 +422,15 @@ class WarpSpecializedGemm(TileWriter):
             k_begin = select(tile == work.worker, self.first_loaded(k_begin, k_end), k_begin)
         return self.mainloop.load(operands, work.ring, state, m, n, batch, k_begin, k_end)
 
+    def fill_scales(self, work: BlockWork, tile: Any, k_begin: Any, k_end: Any, state: Any) -> Any:
+        """The copies of the scales of one output tile."""
+        assert work.fill_scales is not None
+        m, n, _ = work.where(tile)
+        return work.fill_scales((m * self.config.tile[0], n * self.config.tile[1]), k_begin, k_end, state)
+
     def accumulators(self, tiled_mma: cute.TiledMma) -> cute.Tensor:
         """The accumulators (MMA, MMA_M, MMA_N) of a warpgroup's part of the tile."""
         return cute.make_rmem_tensor(tiled_mma.get_slice(0).partition_shape_C(self.config.part), self.config.acc_dtype)
-
-    def ahead_of_tile(
-        self,
-        tiled_mma: cute.TiledMma,
-        tD: cute.Tensor,
-        function: EpilogueFunction,
-        part: tuple,
-        at: tuple,
-        k_begin: Any,
-        k_end: Any,
-    ) -> tuple[TileScales | None, ComingVectors]:
-        """What the epilogue ``function`` needs in or during the main loop of a consumer warpgroup's part of a tile: the
-        block scales (None if it has none), and the vectors that can be loaded early."""
-        extent = (cute.size(tD, mode=[0]), cute.size(tD, mode=[1]))
-        first = tuple((at[mode] * self.config.split[mode] + part[mode]) * self.config.part[mode] for mode in range(2))
-        coming, scales = self.epilogue.coming(function, first, extent), block_scales(function)
-        if scales is None:
-            return None, coming
-        cD = self.part_of_tile(cute.make_identity_tensor(extent), at, part)
-        return TileScales(scales, self.held_part(tiled_mma, cD, extent), k_begin, k_end), coming
-
-    def held_part(self, tiled_mma: cute.TiledMma, cD: cute.Tensor, extent: tuple) -> EpilogueTile:
-        """The calling thread's accumulators of a warpgroup's part of a tile, whose coordinates are ``cD``."""
-        tidx = cute.arch.thread_idx()[0] % 128
-        tCcD = tiled_mma.get_slice(tidx).partition_C(cD)  # ((2, 2, part's columns / 8), MMA_M, 1)
-        return EpilogueTile(tCcD, extent, no_source, self.config.transposed)
 
     @cute.jit
     def multiply(

@@ -29,31 +29,16 @@ from tilewright.gemm.counts import known_count
 from tilewright.gemm.mainloop.staged_mma import StagedMma
 from tilewright.gemm.mainloop.wgmma import WgmmaMath
 
-SCALES_AHEAD = {64: 8, 160: 4, 192: 2}
-"""How many stages ahead scales are loaded into registers, by the number of registers that accumulators and promoted
-sums take: ``{at most this many registers: stages}``. The wgmma of a small tile's stage take a tenth of the latency of
-global memory, so its scales must be loaded further ahead."""
-
-FEW_SCALES = 8
-"""The most scales of one stage for which a thread has registers to hold several stages' scales."""
-
-
-def _nothing() -> None:
-    pass
-
-
-def scales_ahead(config: HopperConfig, scales: int) -> int:
-    """How many stages ahead scales are loaded, if a thread has ``scales`` of them for each stage."""
-    if scales > FEW_SCALES:
-        return 1
-    held = config.promoted_registers
-    return 2 if config.warpgroups == 3 else next(ahead for most, ahead in SCALES_AHEAD.items() if held <= most)
+SCALES_AHEAD = 3
+"""How many stages ahead scales are loaded into registers."""
 
 
 class NoScales:
     """The scales of a product that has none: its sums are only promoted (added to others in higher precision)."""
 
-    def load(self, i: Any) -> tuple[cute.Tensor, ...]:
+    from_memory: ClassVar[bool] = False
+
+    def load(self, stage: Any) -> tuple[cute.Tensor, ...]:
         return ()
 
     def applied(self, sums: Any, loaded: tuple, block: int) -> Any:
@@ -65,31 +50,37 @@ NO_SCALES = NoScales()
 
 @dataclass(frozen=True)
 class ComingScales:
-    """The scales of the next few stages, loaded ahead into registers: a load from global memory takes longer than the
-    wgmma of a stage."""
+    """Scales that threads load from global memory (a ``TileScales``), for the main loop: those of the next few stages,
+    in registers, as a load takes longer than the wgmma of a stage."""
 
     scales: Any
     stages: tuple
+    next: cute.Tensor
+    """The k tile of the tile's that is loaded next."""
 
     @classmethod
-    def of(cls, scales: Any, config: HopperConfig) -> ComingScales:
+    def of(cls, scales: Any) -> ComingScales:
         """Load those of the first stages of a tile."""
-        first = scales.load(0)
-        ahead = scales_ahead(config, sum(map(cute.size, first)))
-        return cls(scales, (first, *(scales.load(i) for i in range(1, ahead))))
+        count = cute.make_rmem_tensor(1, cutlass.Int32)
+        count[0] = SCALES_AHEAD
+        return cls(scales, tuple(scales.load(i) for i in range(SCALES_AHEAD)), count)
 
-    def follow(self, i: int, stage: Any) -> None:
-        """Load the scales of a later stage into the ``i``-th registers, whose scales, of stage ``stage``, have been
-        used."""
-        for old, new in zip(self.stages[i], self.scales.load(stage + len(self.stages)), strict=True):
-            old.store(new.load())
+    def load(self, stage: Any) -> tuple[cute.Tensor, ...]:
+        """Those of the next stage, and begin to load later ones."""
+        found = tuple(cute.make_rmem_tensor_like(one) for one in self.stages[0])
+        following = (*self.stages[1:], self.scales.load(self.next[0]))
+        for to, of in zip((found, *self.stages), (self.stages[0], *following), strict=True):
+            for old, new in zip(to, of, strict=True):
+                old.store(new.load())
+        self.next[0] = self.next[0] + 1
+        return found
+
+    def applied(self, sums: Any, loaded: tuple, block: int) -> Any:
+        return self.scales.applied(sums, loaded, block)
 
 
-def in_own_registers(fragment: cute.Tensor) -> cute.Tensor:
-    """A copy of ``fragment`` in registers of its own."""
-    result = cute.make_rmem_tensor_like(fragment)
-    result.store(fragment.load())
-    return result
+def _nothing() -> None:
+    pass
 
 
 @dataclass(frozen=True)
@@ -218,65 +209,65 @@ class TmaMainloop:
 
     @cute.jit
     def multiply_promoted(self, mma: StagedMma, acc: cute.Tensor, state: Any, k_tiles: Any, scales: Any) -> Any:
-        """As :meth:`multiply`, but the sums of each stage are multiplied by their ``scales`` (a ``TileScales``, or
-        ``NO_SCALES``) and then added to ``acc``. If there are registers for the sums of two stages, those of one stage
-        are added while the next one is multiplied; else 64 rows at a time, while another warpgroup multiplies."""
+        """As :meth:`multiply`, but the sums of each stage are multiplied by their ``scales`` (``StagedScales``,
+        ``TileScales`` or ``NO_SCALES``) and then added to ``acc``. If there are registers for the sums of two stages,
+        those of one stage are added while the next one is multiplied; else 64 rows at a time, while another warpgroup
+        multiplies."""
         acc.fill(0)
-        coming = ComingScales.of(scales, self.config)
-        step = len(coming.stages)
-        if cutlass.const_expr(self.config.promotes_in_turn and step > 1):
-            state = self.add_stages_in_turn(mma, acc, state, k_tiles, coming)
+        if cutlass.const_expr(scales.from_memory):
+            scales = ComingScales.of(scales)
+        if cutlass.const_expr(self.config.promotes_in_turn):
+            state = self.add_stages_in_turn(mma, acc, state, k_tiles, scales)
         else:
             short = cute.make_rmem_tensor_like(acc[None, 0, 0])
-            for done in cutlass.range(0, known_count(k_tiles), step, unroll=1):
-                now = [tuple(in_own_registers(one) for one in loaded) for loaded in coming.stages]
-                for i in cutlass.range_constexpr(step):
-                    coming.follow(i, done + i)
-                for i in cutlass.range_constexpr(step):
-                    if done + i < k_tiles:
-                        self.add_stage(mma, acc, short, state, scales, now[i])
-                        state.advance()
+            for _ in cutlass.range(0, known_count(k_tiles), unroll=1):
+                self.add_stage(mma, acc, short, state, scales)
+                state.advance()
         return state
 
     @cute.jit
-    def add_stages_in_turn(
-        self, mma: StagedMma, acc: cute.Tensor, state: Any, k_tiles: Any, coming: ComingScales
-    ) -> Any:
+    def add_stages_in_turn(self, mma: StagedMma, acc: cute.Tensor, state: Any, k_tiles: Any, scales: Any) -> Any:
         """acc += the sums of ``k_tiles`` > 0 stages, which use two sets of registers in turn. The loop is over pairs of
         stages, so that the set of each wait is known while staging."""
         sets = tuple(cute.make_rmem_tensor_like(acc[None, 0, 0]) for _ in range(2))
-        issue = tuple(partial(self.multiply_rows, mma, short, 0) for short in sets)
-        scales, half = coming.scales, len(coming.stages) // 2
-        before_last, last = scales.load(cute.max(k_tiles - 2, 0)), scales.load(k_tiles - 1)
+        loaded: list[tuple] = []  # the scales of the sums of each set
+
+        def issue_first(stage: Any) -> None:
+            self.multiply_rows(mma, sets[0], 0, stage)
+            first = scales.load(stage)
+            loaded.extend((first, tuple(cute.make_rmem_tensor_like(one) for one in first)))
+
+        def issue(i: int, stage: Any) -> None:
+            self.multiply_rows(mma, sets[i], 0, stage)
+            for old, new in zip(loaded[i], scales.load(stage), strict=True):
+                old.store(new.load())
+
         pairs = (k_tiles - 1) // 2
-        release = self.first_stage(mma, issue[0], state)
-        for done in cutlass.range(0, known_count(pairs), half, unroll=1):
-            for pair in cutlass.range_constexpr(half):
-                if done + pair < pairs:
-                    for i in cutlass.range_constexpr(2):
-                        self.next_stage(mma, issue[1 - i], state, release)
-                        self.add_rows(acc, sets[i], 0, scales, coming.stages[2 * pair + i])
-                        coming.follow(2 * pair + i, 2 * (done + pair) + i)
+        release = self.first_stage(mma, issue_first, state)
+        for _ in cutlass.range(0, known_count(pairs), unroll=1):
+            for i in cutlass.range_constexpr(2):
+                self.next_stage(mma, partial(issue, 1 - i), state, release)
+                self.add_rows(acc, sets[i], 0, scales, loaded[i])
         if 2 * pairs + 1 < k_tiles:
-            self.next_stage(mma, issue[1], state, release)
-            self.add_rows(acc, sets[0], 0, scales, before_last)
+            self.next_stage(mma, partial(issue, 1), state, release)
+            self.add_rows(acc, sets[0], 0, scales, loaded[0])
             warpgroup.wait_group(0)
-            self.add_rows(acc, sets[1], 0, scales, last)
+            self.add_rows(acc, sets[1], 0, scales, loaded[1])
         else:
             warpgroup.wait_group(0)
-            self.add_rows(acc, sets[0], 0, scales, last)
+            self.add_rows(acc, sets[0], 0, scales, loaded[0])
         mma.ring.consumer_release(release)
         return state
 
     @cute.jit
-    def add_stage(
-        self, mma: StagedMma, acc: cute.Tensor, short: cute.Tensor, state: Any, scales: Any, loaded: Any
-    ) -> None:
+    def add_stage(self, mma: StagedMma, acc: cute.Tensor, short: cute.Tensor, state: Any, scales: Any) -> None:
         """acc += the sums of one stage, 64 rows at a time; release the stage."""
         mma.ring.consumer_wait(state)
-        blocks = cute.size(acc, mode=[1])
+        loaded, blocks = (), cute.size(acc, mode=[1])
         for block in cutlass.range_constexpr(blocks):
             self.multiply_rows(mma, short, block, state.index)
+            if cutlass.const_expr(block == 0):
+                loaded = scales.load(state.index)
             warpgroup.wait_group(0)
             if cutlass.const_expr(block == blocks - 1):
                 mma.ring.consumer_release(state)
