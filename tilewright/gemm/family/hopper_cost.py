@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import log2
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -57,18 +57,24 @@ FIXED_US = 2.1  # launch, first loads, last stores: the same for all sizes, and 
 class Power(NamedTuple):
     """What power leaves of the tensor cores in large products: FLOPs a microsecond of one multiprocessor, the cost of
     issuing one wgmma, in columns; without turns, the factor, and the part of the ends of tiles after which the clock is
-    faster; the least FLOPs of such a product."""
+    faster; the least FLOPs of such a product; bytes a microsecond from L2 to one multiprocessor when all load."""
 
     rate: float
     columns: float
     together: float
     ends: float
     least: float
+    loaded: float
 
 
-POWER = {8: Power(11.7e6, 20, 1.045, 0.0, 0.0), 16: Power(6.2e6, 0, 1.02, 0.5, 1e11)}
-"""By the bits of floats: from 37 timings of 5 products; from those of 19, and 18 of 3 on a GPU that is slower, where
-every size multiplies at 5.3e6 to 5.5e6, so that what counts is how full the waves are."""
+POWER = {8: Power(11.7e6, 10, 0.99, 0.3, 0.0, 8.5e4), 16: Power(6.2e6, 0, 1.02, 0.5, 1e11, BYTES_PER_US)}
+"""By the bits of floats: from 110 timings of 13 products on two GPUs; from those of 19, and 18 of 3 on a GPU that is
+slower, where every size multiplies at 5.3e6 to 5.5e6, so that what counts is how full the waves are."""
+
+PROMOTED_POWER = Power(11.7e6, 5, 1.0, 0.3, 0.0, BYTES_PER_US)
+SCALE_GROUP = 0.01
+"""The same where sums of 8-bit floats are promoted, and microseconds of a k tile for each further group of columns that
+have other scales: from 42 timings of 6 products."""
 
 
 class HopperModel(CostModel):
@@ -83,7 +89,9 @@ class HopperModel(CostModel):
         self.loop, self.loads, self.begin = of_each(loop_us), of_each(loads_us), of_each(begin_us)
         self.powered, self.hidden, self.hidden_ends = map(of_each, (powered_us, hidden_us, hidden_ends_us))
         self.is_powered = bool(self.powered.any())
-        self.least_powered = POWER[options[0].config.a.dtype.width].least if self.is_powered else 0.0
+        config: Any = options[0].config
+        power = power_of(config)
+        self.least_powered, self.loaded = (power.least, power.loaded) if power else (0.0, BYTES_PER_US)
         self.ends = {False: of_each(lambda c: ends_us(c, False)), True: of_each(lambda c: ends_us(c, True))}
         self.store = {False: of_each(lambda c: store_us(c, False)), True: of_each(lambda c: store_us(c, True))}
         elements = of_each(lambda config: config.tile[0] * config.tile[1])  # of D in a tile of one block
@@ -102,10 +110,11 @@ class HopperModel(CostModel):
         working[self.unshared :] = 1.0  # all of them where tiles are shared
         misaligned = MISALIGNED if k * self.bytes_in % 128 else 1.0
         loads = self.loads * (misaligned / CROWD + misaligned * (CROWD - 1) / CROWD * working)
-        k_tile = np.maximum(loads, self.loop)
         powered = self.is_powered and m >= LARGE and n >= LARGE and 2 * m * n * k * batch >= self.least_powered
         if powered:
-            k_tile = np.maximum(k_tile, self.powered * working)
+            k_tile = np.maximum(np.maximum(loads * (BYTES_PER_US / self.loaded), self.loop), self.powered * working)
+        else:
+            k_tile = np.maximum(loads, self.loop)
         loop = k_tile * k_tiles  # of a tile
         partial = n * self.bytes_out % SECTOR != 0
         own = slice(0, self.unshared)
@@ -177,31 +186,35 @@ def loop_us(config: HopperConfig) -> float:
 
 def powered_us(config: HopperConfig) -> float:
     """Microseconds of a k tile where power holds it up."""
-    if not is_powered(config):
+    power = power_of(config)
+    if power is None:
         return 0.0
     (bM, bN, bK), columns = config.tile, config.part[1]
-    power = POWER[config.a.dtype.width]
     flops = 2 * bM * bN * bK / power.rate * (columns + power.columns) / columns
-    return flops if config.pingpong else flops * power.together
+    flops *= 1.0 if config.pingpong else power.together
+    # Columns with a scale each cost the same for a FLOP in all sizes.
+    group = 1 if config.block_scales is None else config.scale_group(1)
+    return flops if group == 1 else flops + SCALE_GROUP * (bN // group - 1)
 
 
 def hidden_us(config: HopperConfig) -> float:
     """Microseconds of the end of the last tiles that are not seen where power holds the others up."""
-    return (LAST_PART - POWERED_LAST) * config.parts if config.pingpong and is_powered(config) else 0.0
+    return (LAST_PART - POWERED_LAST) * config.parts if config.pingpong and power_of(config) else 0.0
 
 
 def hidden_ends_us(config: HopperConfig) -> float:
     """Microseconds of the end of each tile that are won back there, by a faster clock, where no turns hide it. Sectors
     that are merged wait for L2, whose clock is another."""
-    if config.pingpong or not is_powered(config):
-        return 0.0
-    return POWER[config.a.dtype.width].ends * written_us(config)
+    power = power_of(config)
+    return 0.0 if config.pingpong or power is None else power.ends * written_us(config)
 
 
-def is_powered(config: HopperConfig) -> bool:
-    """Whether the tensor cores are busy enough for power to hold them up: those of floats of 8 and 16 bits, unless sums
-    are promoted in between."""
-    return config.a.dtype.is_float and config.a.dtype.width in POWER and not config.promote and config.sparsity == 1
+def power_of(config: HopperConfig) -> Power | None:
+    """None where the tensor cores are not busy enough for power to hold them up: they are with floats of 8 and 16
+    bits."""
+    if not config.a.dtype.is_float or config.sparsity > 1:
+        return None
+    return PROMOTED_POWER if config.promote else POWER.get(config.a.dtype.width)
 
 
 def doublings(config: HopperConfig) -> float:
