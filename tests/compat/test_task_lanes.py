@@ -10,15 +10,17 @@ import pytest
 
 import tilewright as cutlass
 from tests.compat.test_task_scheduling import Numbers, managed
-from tilewright import cute, pipeline
+from tilewright import cute, pipeline, sim
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ConstraintError
 from tilewright.experimental import task_scheduling as ts
+from tilewright.experimental.task_scheduling.memory import SmemAllocation, SmemAllocator
 from tilewright.experimental.task_scheduling.resources import (
     MemoryResource,
     PipelineConfig,
     StageInfo,
     TaskLocalVariable,
+    TileSchedulerConfig,
 )
 from tilewright.experimental.task_scheduling.task import Task
 
@@ -203,3 +205,74 @@ def test_two_tasks_change_a_buffer_in_turns() -> None:
     d = np.zeros((32, 2), np.int32)
     run_in_turns(from_dlpack(d))
     assert (d == 15).all(), "three times doubled and one more, from 1 on"
+
+
+@dataclass(kw_only=True)
+class Pairs(MemoryResource):
+    """A vector that goes through the domain loop, and the bounds of that loop before, in and behind it."""
+
+    d: Any
+    pair: Any = TaskLocalVariable.uninitialized()
+
+    def __post_init__(self) -> None:
+        self.pair = TaskLocalVariable(
+            dtype=cutlass.Vector, default_factory=lambda: cutlass.Vector.from_elements((1, 2), cutlass.Int32)
+        )
+
+    @ts.consumer_work(returns=pair)
+    def numbers(self, stage_info: StageInfo) -> Any:
+        at = stage_info.loop_offset
+        return cutlass.Vector.from_elements((at, at * stage_info.loop_step), cutlass.Int32)
+
+    @ts.producer_work(work_attrs=ts.WorkAttr.AUXILIARY)
+    def note(self, stage_info: StageInfo, at: int) -> None:
+        self.d[at] = stage_info.loop_start * 100 + stage_info.loop_end
+
+    @ts.producer_work
+    def store(self, stage_info: StageInfo, pair: Any) -> None:
+        for i in range(2):
+            self.d[i] = pair[i]
+
+
+@cute.kernel
+def with_pairs(d: cute.Tensor, count: cutlass.Int32) -> None:
+    pairs = Pairs(name="pairs", d=d)
+
+    @ts.schedule
+    def last(pairs: Pairs) -> None:
+        pairs.note(at=2)
+        with ts.domain_loop(3, count, 2):
+            pair = pairs.numbers()
+        pairs.store(pair=pair)
+        pairs.note(at=3)
+
+    manager = managed([Task([], [pairs], 0, 1, schedule=last(pairs))], {pairs: []})
+    manager.setup_resources_and_tasks()
+    manager.run()
+
+
+def test_a_vector_goes_through_a_loop_with_its_bounds() -> None:
+    @cute.jit
+    def host(d: cute.Tensor, count: cutlass.Int32) -> None:
+        with_pairs(d, count).launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+    for count, pair in ((8, [7, 14]), (3, [1, 2])):
+        d = np.zeros(4, np.int32)
+        with sim.options(check="none"):  # each lane writes the same
+            host(from_dlpack(d), count)
+        assert d.tolist() == [*pair, 300 + count, 300 + count]
+
+
+def test_allocations_and_schedulers_by_their_names() -> None:
+    allocator, box = SmemAllocator(), Pairs(name="box", d=None)
+    one = pipeline.CooperativeGroup(pipeline.Agent.Thread)
+    box.pipeline_config = PipelineConfig.create_async_async_pipeline_cfg(
+        num_stages=3, producer_group=one, consumer_group=one, producer_op=pipeline.PipelineOp.AsyncThread
+    )
+    allocator.add_resource(box)
+    assert SmemAllocation("flag", dtype=cutlass.Int64).size == 8 and allocator.barrier_smem_bytes == 48
+    params = cutlass.utils.PersistentTileSchedulerParams((4, 2, 1), (1, 1, 1))
+    dealt = TileSchedulerConfig.create_static_persistent_tile_scheduler_params(tile_scheduler_params=params)
+    assert dealt.tile_scheduler_params is params and dealt.response_ptr is None
+    with pytest.raises(ConstraintError, match="a default, or a default_factory"):
+        TaskLocalVariable(default=1, default_factory=int)

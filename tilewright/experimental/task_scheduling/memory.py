@@ -13,7 +13,7 @@ from typing import Any
 from tilewright._names import attach
 from tilewright.errors import ConstraintError
 from tilewright.lang.device.array import Array
-from tilewright.lang.numbers.numeric import Int64, Uint8
+from tilewright.lang.numbers.numeric import Int64, Uint8, Uint64
 from tilewright.lang.tensors.pointer import AddressSpace
 
 __all__ = ["BarrierAllocator", "ResourceContext", "SmemAllocation", "SmemAllocator", "TmemAllocation", "TmemAllocator"]
@@ -32,8 +32,8 @@ class ResourceContext:
 
 
 class SmemAllocation:
-    """Shared memory by its name: ``count`` elements of ``dtype``, or ``size_bytes``. ``offset``: from the allocator's
-    block on, once it is laid out.
+    """Shared memory by its name: ``count`` elements of ``dtype`` (one by default), or ``size_bytes``. ``offset``: from
+    the allocator's block on, once it is laid out.
 
     >>> from tilewright import Float16
     >>> SmemAllocation("tile", dtype=Float16, count=256).size
@@ -48,8 +48,9 @@ class SmemAllocation:
         dtype: Any = None,
         count: int | None = None,
     ) -> None:
-        if size_bytes is None and (dtype is None or count is None):
+        if size_bytes is None and dtype is None:
             raise ConstraintError(f"SmemAllocation {name!r}: give dtype= and count=, or size_bytes=")
+        count = 1 if count is None and size_bytes is None else count
         self.name, self.alignment, self.dtype, self.count = name, alignment, dtype, count
         self.size_bytes: int = -(-count * dtype.width // 8) if size_bytes is None else size_bytes  # type: ignore[operator]  # given
         self.offset: int | None = None
@@ -164,9 +165,9 @@ class SmemAllocator(_Allocator):
         return allocation
 
     @property
-    def barrier_bytes(self) -> int:
-        """16 for each stage of a pipeline."""
-        return sum(resource.barrier_bytes for resource in self.piped if hasattr(resource, "barrier_bytes"))
+    def barrier_smem_bytes(self) -> int:
+        """The mbarriers of all pipelines: 16 bytes for each stage."""
+        return sum(_barrier_bytes(resource) for resource in self.piped)
 
     def allocate(self) -> Any:
         """The block, an array of bytes in shared memory. Called while the kernel is staged, after the layout."""
@@ -177,12 +178,18 @@ class SmemAllocator(_Allocator):
             self.block = Array(Uint8, self.total, space=AddressSpace.smem, alignment=alignment)
         return self.block
 
+    @property
+    def smem_base(self) -> Any:
+        """The block, as :meth:`allocate` gives it."""
+        return self.allocate()
+
     def assign_barrier_ptrs(self) -> None:
         """Nothing to do by hand: pipelines allocate their mbarriers when they are made."""
 
     def get(self, allocation: SmemAllocation, dtype: Any = None) -> Any:
-        """The allocation as an array of its type."""
+        """The allocation as an array of its type; of 128 bits as twice as many Uint64."""
         kind = dtype or allocation.dtype or Uint8
+        kind = Uint64 if kind.width == 128 else kind  # answers of cluster launch control, which are no elements
         if allocation.offset is None:
             raise ConstraintError(f"SmemAllocator.get: {allocation.name!r} is not laid out; call compute_layout")
         base = self.allocate().data_ptr(allocation.offset)
@@ -193,6 +200,14 @@ class SmemAllocator(_Allocator):
         """Where everything is."""
         place = None if self.tmem_ptr is None else self.get(self.tmem_ptr)
         return ResourceContext(self.allocate(), place)
+
+
+def _barrier_bytes(resource: Any) -> int:
+    """Of a group, or of a resource whose pipeline is no group's."""
+    if hasattr(resource, "barrier_bytes"):
+        return int(resource.barrier_bytes)
+    config = getattr(resource, "pipeline_config", None)
+    return 0 if config is None or getattr(resource, "_group", None) is not None else 16 * int(config.num_stages)
 
 
 class TmemAllocator(_Allocator):

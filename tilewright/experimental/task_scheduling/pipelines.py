@@ -45,7 +45,8 @@ class PipelineConfig:
     or its shape. ``advance_on_acquire``, ``advance_on_wait``: a side goes on to the next stage when it opens one, so
     that it may open further ones before it closes the first. ``..._signaling_threads``: which threads signal.
     ``interleave_stride``: how many lanes (warps of a task, or tasks) divide the stages among each other, one number or
-    four, those of acquire, commit, wait and release: lane i has the stages i, i + stride, and so on.
+    four, those of acquire, commit, wait and release: lane i has the stages i, i + stride, and so on. ``producer_op``
+    (also ``async_producer_op``): how the threads of a pipeline that begins with ``async`` write.
 
     >>> from tilewright import pipeline
     >>> one = pipeline.CooperativeGroup(pipeline.Agent.Thread)
@@ -162,6 +163,9 @@ class PipelineConfig:
 
     @staticmethod
     def _of(kind: PipelineType, fields: dict[str, Any]) -> PipelineConfig:
+        if "producer_op" in fields:
+            fields = {"async_producer_op": fields["producer_op"], **fields}
+            del fields["producer_op"]
         names = {f.name for f in dataclasses.fields(PipelineConfig)} - {"pipeline_type"}
         if unknown := set(fields) - names:
             raise ConstraintError(

@@ -17,13 +17,17 @@ from tilewright.lang.device.registers import griddepcontrol_launch_dependents, g
 class StageInfo:
     """What a work method is told. ``loop_offset``: the index of the domain loop, 0 before it; ``stage_idx`` and
     ``barrier``: the open stage of its resource and the mbarrier that tells that it is full, None without a pipeline;
-    ``work_tile``: the tile of the persistent loop; ``context``: where the memory is."""
+    ``work_tile``: the tile of the persistent loop; ``context``: where the memory is; ``loop_start``, ``loop_end`` and
+    ``loop_step``: the bounds of the domain loop, which are known before and behind it, too."""
 
     loop_offset: Any = 0
     stage_idx: Any = None
     barrier: Any = None
     work_tile: Any = None
     context: ResourceContext = ResourceContext()
+    loop_start: Any = 0
+    loop_end: Any = 0
+    loop_step: Any = 1
 
 
 @dataclass(kw_only=True, eq=False)

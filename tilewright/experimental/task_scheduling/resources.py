@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewright._names import attach
-from tilewright.experimental.task_scheduling.enums import WorkAttr
+from tilewright.experimental.task_scheduling.enums import SignalingThreads, WorkAttr
 from tilewright.experimental.task_scheduling.memory import ResourceContext
 from tilewright.experimental.task_scheduling.pipeline_group import PipelineGroup
 from tilewright.experimental.task_scheduling.pipelines import PipelineConfig
@@ -15,6 +15,7 @@ from tilewright.experimental.task_scheduling.resource import (
 )
 from tilewright.experimental.task_scheduling.work import TaskLocalVariable, consumer_work, producer_work
 from tilewright.experimental.task_scheduling.work_queue import TileSchedulerConfig, WorkQueue
+from tilewright.utils.tile_scheduler import WorkTileInfo
 
 __all__ = [
     "MemoryResource",
@@ -23,11 +24,13 @@ __all__ = [
     "PipelineConfig",
     "PipelineGroup",
     "ResourceContext",
+    "SignalingThreads",
     "StageInfo",
     "TaskLocalVariable",
     "TileSchedulerConfig",
     "WorkAttr",
     "WorkQueue",
+    "WorkTileInfo",
     "consumer_work",
     "producer_work",
 ]

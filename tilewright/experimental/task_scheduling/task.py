@@ -19,7 +19,7 @@ from tilewright.experimental.task_scheduling.memory import ResourceContext
 from tilewright.experimental.task_scheduling.pipeline_group import PipelineGroup
 from tilewright.experimental.task_scheduling.resource import StageInfo
 from tilewright.experimental.task_scheduling.schedule_builder import ScheduleResult
-from tilewright.experimental.task_scheduling.work import BoundWork
+from tilewright.experimental.task_scheduling.work import BoundWork, TaskLocalVariable
 from tilewright.experimental.task_scheduling.work_queue import WorkQueue
 from tilewright.lang.device.registers import setmaxregister_decrease, setmaxregister_increase
 from tilewright.lang.device.threads import block_idx, block_idx_in_cluster, block_shape, warp_idx
@@ -95,6 +95,7 @@ class _Run:
     def __init__(self, task: Task, context: ResourceContext) -> None:
         self.task, self.context = task, context
         self.offset: Any = Int32(0)
+        self.bounds: tuple[Any, Any, Any] = (Int32(0), Int32(0), Int32(1))
         self.count: Any = Int32(0)
         self.is_first: Any = Boolean(True)
         self.is_last: Any = Boolean(True)
@@ -140,11 +141,12 @@ class _Run:
         return PipelineState(begin.stages, begin.count, self.warp if lane is None else lane, begin.phase)
 
     def _preset(self, token: Token) -> None:
-        """What a variable is before the task has written it, where that is a number."""
+        """What a variable is before the task has written it, where that is said."""
         variable = getattr(token.resource, token.slot, None) if token.slot.isidentifier() else None
-        default = getattr(variable, "default", None)
-        if default is not None and (kind := _number_type(variable)) is not None:
-            self.values[(id(token.resource), token.slot)] = kind(default)
+        first = variable.first() if isinstance(variable, TaskLocalVariable) else None
+        if first is not None:
+            kind = _number_type(variable)
+            self.values[(id(token.resource), token.slot)] = first if kind is None else kind(first)
 
 
 # -- blocks ----------------------------------------------------------------------------------------------------------
@@ -153,6 +155,9 @@ class _Run:
 @jit
 def run_block(block: Any, run: Any, local: Any) -> None:
     """The items of a block. ``local``: what has been returned in this stretch of code and has no default."""
+    domain = next((item for item in block.items if not isinstance(item, Step) and item.kind == "domain"), None)
+    if domain is not None:
+        _note_bounds(domain, run)
     for item in block.items:
         if isinstance(item, Step):
             run_step(item, run, local)
@@ -176,7 +181,7 @@ def _run_tiles(block: Any, run: Any) -> None:
 
 @jit
 def _run_domain(block: Any, run: Any) -> None:
-    start, stop, step = (_bound(x, run) for x in block.head[:3])
+    start, stop, step = _note_bounds(block, run)
     run.count = Int32(0)
     for i in staged_range(start, stop, step, unroll=block.head.unroll or 1):
         run.offset = Int32(i)
@@ -185,6 +190,13 @@ def _run_domain(block: Any, run: Any) -> None:
         run_block(block, run, {})
         run.count = run.count + 1
     run.offset = Int32(0)
+
+
+def _note_bounds(block: Block, run: _Run) -> tuple[Any, Any, Any]:
+    """The bounds of a domain loop, which its steps and those beside it are told."""
+    start, stop, step = (_bound(x, run) for x in block.head[:3])
+    run.bounds = (Int32(start), Int32(stop), Int32(step))
+    return start, stop, step
 
 
 def _holds(block: Block, run: _Run, local: Any) -> Any:
@@ -299,9 +311,8 @@ def _work(step: Step, run: _Run, local: Any) -> None:
     for token, value in zip(tokens, results, strict=True):
         key = (id(token.resource), token.slot)
         kind = _number_type(getattr(resource, token.slot, None)) if token.slot.isidentifier() else None
-        if key in run.values:
-            assert kind is not None  # only numbers are set in advance
-            run.values[key] = kind(getattr(value, "word", value))  # a descriptor is the number that it holds
+        if key in run.values:  # a descriptor is the number that it holds
+            run.values[key] = value if kind is None else kind(getattr(value, "word", value))
         else:
             local[key] = kind(value) if kind is not None and isinstance(value, (bool, int, float, Numeric)) else value
 
@@ -316,7 +327,7 @@ def _stage_info(step: Step, run: _Run) -> StageInfo:
         key = (id(resource), side)
         state = run.opened[key] if run.early[key] else run.cursors[key]
         stage, barrier = state.index, resource.pipeline.producer_get_barrier(state)
-    return StageInfo(run.offset, stage, barrier, run.tile, run.context)
+    return StageInfo(run.offset, stage, barrier, run.tile, run.context, *run.bounds)
 
 
 def _value(x: Any, run: _Run, local: Any) -> Any:
@@ -328,9 +339,10 @@ def _value(x: Any, run: _Run, local: Any) -> Any:
         return local[key]
     if key in run.values:
         return run.values[key]
-    default = getattr(getattr(x.resource, x.slot, None), "default", None)
-    if default is not None:
-        return default
+    variable = getattr(x.resource, x.slot, None)
+    first = variable.first() if isinstance(variable, TaskLocalVariable) else None
+    if first is not None:
+        return first
     raise ConstraintError(
         f"the value {x.slot!r} of {x.resource.label} is not known here: it is returned in another loop or guard; give "
         "its TaskLocalVariable a dtype and a default, so that it can pass"

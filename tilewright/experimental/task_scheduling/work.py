@@ -17,16 +17,31 @@ from tilewright.experimental.task_scheduling.enums import WorkAttr
 
 class TaskLocalVariable:
     """A value that one method of a task returns and others take. ``dtype``: its type; ``default``: what it is before
-    the method has run, which lets it pass through loops and guards; ``docs`` says what it is.
+    the method has run, which lets it pass through loops and guards, or ``default_factory``, which makes it in the
+    kernel; ``docs`` says what it is; ``runtime_slot_name``: the name of an attribute that no class declares.
 
     >>> from tilewright import Int32
     >>> TaskLocalVariable(dtype=Int32, default=Int32(0), docs="the row").docs
     'the row'
     """
 
-    def __init__(self, dtype: Any = None, default: Any = None, docs: str = "") -> None:
+    def __init__(
+        self,
+        dtype: Any = None,
+        default: Any = None,
+        docs: str = "",
+        default_factory: Callable[[], Any] | None = None,
+        runtime_slot_name: str = "",
+    ) -> None:
+        if default is not None and default_factory is not None:
+            raise ConstraintError("TaskLocalVariable: a default, or a default_factory that makes it; not both")
         self.dtype, self.default, self.docs = dtype, default, docs
-        self.name = ""
+        self.default_factory = default_factory
+        self.name = runtime_slot_name
+
+    def first(self) -> Any:
+        """What it is before a method has returned it; None where nothing is said."""
+        return self.default if self.default_factory is None else self.default_factory()
 
     @staticmethod
     def uninitialized() -> TaskLocalVariable:

@@ -17,44 +17,51 @@ from tilewright.utils.tile_scheduler import PersistentTileSchedulerParams, Stati
 
 
 class TileSchedulerConfig:
-    """A tile scheduler and its parameters, made by one of the ``create_..._params``. ``params``: those of
-    ``utils.PersistentTileSchedulerParams``, or of cluster launch control; ``clc_response_ptr``: where its answers are
-    written, 16 bytes of shared memory for each stage of the queue.
+    """A tile scheduler and its parameters, made by one of the ``create_..._params``. ``tile_scheduler_params``:
+    those of ``utils.PersistentTileSchedulerParams``, or of cluster launch control; ``response_ptr``: where its answers
+    are written, 16 bytes of shared memory for each stage of the queue.
 
     >>> config = TileSchedulerConfig.create_static_persistent_tile_scheduler_params((4, 2, 1), (1, 1, 1))
-    >>> config.scheduler_type.name, config.params.get_grid_shape(3)
+    >>> config.tile_scheduler_type.name, config.tile_scheduler_params.get_grid_shape(3)
     ('StaticPersistent', (1, 1, 3))
     """
 
-    def __init__(self, scheduler_type: TileSchedulerType, params: Any, clc_response_ptr: Any = None) -> None:
-        self.scheduler_type, self.params, self.clc_response_ptr = scheduler_type, params, clc_response_ptr
+    def __init__(
+        self, tile_scheduler_type: TileSchedulerType, tile_scheduler_params: Any, response_ptr: Any = None
+    ) -> None:
+        self.tile_scheduler_type, self.tile_scheduler_params = tile_scheduler_type, tile_scheduler_params
+        self.response_ptr = response_ptr
 
     @staticmethod
-    def create_static_persistent_tile_scheduler_params(params: Any, *more: Any, **options: Any) -> TileSchedulerConfig:
-        """Tiles dealt out in advance. ``params``: a ``PersistentTileSchedulerParams``, or what makes one."""
-        made = PersistentTileSchedulerParams
+    def create_static_persistent_tile_scheduler_params(
+        tile_scheduler_params: Any, *more: Any, **options: Any
+    ) -> TileSchedulerConfig:
+        """Tiles dealt out in advance. ``tile_scheduler_params``: a ``PersistentTileSchedulerParams``, or what makes
+        one."""
+        made, params = PersistentTileSchedulerParams, tile_scheduler_params
         return TileSchedulerConfig(
             TileSchedulerType.StaticPersistent, params if isinstance(params, made) else made(params, *more, **options)
         )
 
     @staticmethod
     def create_clc_dynamic_persistent_tile_scheduler_params(
-        params: Any, *more: Any, clc_response_ptr: Any = None, **options: Any
+        tile_scheduler_params: Any, *more: Any, response_ptr: Any = None, clc_response_ptr: Any = None, **options: Any
     ) -> TileSchedulerConfig:
-        """Tiles by cluster launch control. ``params``: a ``ClcDynamicPersistentTileSchedulerParams``, or what makes
-        one."""
-        made = ClcDynamicPersistentTileSchedulerParams
+        """Tiles by cluster launch control. ``tile_scheduler_params``: a ``ClcDynamicPersistentTileSchedulerParams``, or
+        what makes one; ``response_ptr`` (also ``clc_response_ptr``): where the answers are put in shared memory."""
+        made, params = ClcDynamicPersistentTileSchedulerParams, tile_scheduler_params
         params = params if isinstance(params, made) else made(params, *more, **options)
-        return TileSchedulerConfig(TileSchedulerType.ClcDynamicPersistent, params, clc_response_ptr)
+        answers = clc_response_ptr if response_ptr is None else response_ptr
+        return TileSchedulerConfig(TileSchedulerType.ClcDynamicPersistent, params, answers)
 
     def make(self) -> Any:
         """The scheduler of this block."""
-        if self.scheduler_type is TileSchedulerType.StaticPersistent:
-            return StaticPersistentTileScheduler.create(self.params, block_idx(), grid_dim())
-        if self.clc_response_ptr is None:
-            raise ConstraintError("TileSchedulerConfig: clc_response_ptr= is where cluster launch control answers")
-        place = getattr(self.clc_response_ptr, "place", self.clc_response_ptr)
-        return ClcDynamicPersistentTileScheduler.create(self.params, block_idx(), grid_dim(), place)
+        if self.tile_scheduler_type is TileSchedulerType.StaticPersistent:
+            return StaticPersistentTileScheduler.create(self.tile_scheduler_params, block_idx(), grid_dim())
+        if self.response_ptr is None:
+            raise ConstraintError("TileSchedulerConfig: response_ptr= is where cluster launch control answers")
+        place = getattr(self.response_ptr, "place", self.response_ptr)
+        return ClcDynamicPersistentTileScheduler.create(self.tile_scheduler_params, block_idx(), grid_dim(), place)
 
 
 class WorkQueue(MemoryResource):
