@@ -109,12 +109,19 @@ class Array:
         return make_tensor(self.place, self.layout)
 
     def load(
-        self, idx: Any = 0, vector_size: int = 1, *, alignment: int | None = None, loc: Any = None, ip: Any = None
+        self,
+        idx: Any = 0,
+        vector_size: int = 1,
+        *,
+        count: int | None = None,
+        alignment: int | None = None,
+        loc: Any = None,
+        ip: Any = None,
     ) -> Any:
-        """The element ``idx`` elements on, or ``vector_size`` of them as a Vector; ``alignment``: of its address, in
-        bytes."""
-        part = make_tensor(_aligned(self.place + idx, alignment), make_layout(vector_size))
-        return part[0] if vector_size == 1 else part.load()
+        """The element ``idx`` elements on, or ``vector_size`` of them as a Vector (``count``: as a pointer has it);
+        ``alignment``: of its address, in bytes."""
+        part = make_tensor(_aligned(self.place + idx, alignment), make_layout(vector_size if count is None else count))
+        return part[0] if count is None and vector_size == 1 else part.load()
 
     def store(self, value: Any, idx: Any = 0, *, alignment: int | None = None, loc: Any = None, ip: Any = None) -> None:
         """Store a number, a Vector or a tuple of numbers from element ``idx`` on."""
@@ -135,8 +142,8 @@ class Array:
         return max(1, int(product(self.shape)) - offset)
 
     def data_ptr(self, offset: Any = 0, *, loc: Any = None, ip: Any = None) -> Any:
-        """A pointer to the element ``offset``."""
-        return self.place + offset
+        """A pointer to the element ``offset``; of registers the array from there on, which loads and stores as one."""
+        return self.subview(offset) if self.space is AddressSpace.rmem else self.place + offset
 
     def value(self, extra: int = 0) -> Value:
         """Its address, as an operand of the IR."""
@@ -240,12 +247,7 @@ def _place(base: Any, dtype: Any, addrspace: int | None) -> Any:
 
 def _aligned(place: Any, alignment: int | None) -> Any:
     """The pointer, known to be aligned: a run is checked."""
-    if not alignment or not isinstance(place, Pointer) or place.alignment % alignment == 0:
-        return place
-    value = place.value()
-    assert isinstance(value.type, PtrType)
-    kind = PtrType(value.type.elem, value.type.space, alignment)
-    return Pointer(Builder.current().emit("ptr.cast", (value,), (kind,)).result, place.dtype)
+    return place.known_aligned(alignment) if isinstance(place, Pointer) else place
 
 
 def _extents(shape: Any) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from tilewright.ir.core import Value
 from tilewright.ir.runtime import DevicePointer
 from tilewright.ir.types import I64, MemSpace, PtrType, Type
 from tilewright.lang.numbers.dtypes import type_text
-from tilewright.lang.numbers.numeric import Int32, Int64, Integer, class_of, unwrap
+from tilewright.lang.numbers.numeric import Int32, Int64, Integer, Uint64, class_of, unwrap
 from tilewright.lang.numbers.numeric_class import numeric_type
 from tilewright.lang.tensors.address_space import SPACES, AddressSpace, element_bits, element_bytes, storage
 from tilewright.lang.tensors.pointer import Pointer
@@ -125,6 +125,10 @@ def make_ptr(
     numeric_type("make_ptr", dtype)
     if hasattr(value, "__dlpack__") or hasattr(value, "data_ptr"):
         raise ArgumentError(f"make_ptr: give the address of the {type(value).__name__} (data_ptr()), not itself")
+    if dtype.width == 128 and mem_space is AddressSpace.smem:  # answers of cluster launch control: a place, no elements
+        return make_ptr(Uint64, value, mem_space, assumed_align or 16)
+    if isinstance(value, Pointer):
+        value = value.llvm_ptr
     if mem_space is AddressSpace.tmem:
         return TensorMemory(Int32(value), dtype, 0, assumed_align or 16)
     align = assumed_align or element_bytes(dtype)

@@ -29,6 +29,7 @@ from tilewright.lang.tensors.address_space import element_bytes as element_bytes
 from tilewright.lang.tensors.address_space import is_packed as is_packed
 from tilewright.lang.tensors.address_space import storage as storage
 from tilewright.lang.tensors.swizzled import SwizzleBits, split
+from tilewright.layout.layout import Layout
 from tilewright.layout.swizzle import Swizzle
 
 
@@ -192,12 +193,75 @@ class Pointer:
     def store_place(self, place: tuple[Any, int], value: Value) -> None:
         Builder.current().store((self + place[0]).value(place[1]), value)
 
-    def load(self, offset: Any = 0, *, loc: Any = None, ip: Any = None) -> Any:
-        """The element ``offset`` elements on."""
-        return wrap(Builder.current().load((self + offset).value()))
+    def load(
+        self,
+        offset: Any = 0,
+        *,
+        count: int | None = None,
+        alignment: int | None = None,
+        loc: Any = None,
+        ip: Any = None,
+    ) -> Any:
+        """The element ``offset`` elements on, or ``count`` of them as a Vector; ``alignment``: of its address."""
+        place = (self + offset).known_aligned(alignment)
+        if count is None:
+            return wrap(Builder.current().load(place.value()))
+        return _elements(place, count).load()
 
-    def store(self, value: Any, offset: Any = 0, *, loc: Any = None, ip: Any = None) -> None:
-        Builder.current().store((self + offset).value(), self.dtype(value).ir_value())
+    def store(
+        self, value: Any, offset: Any = 0, *, alignment: int | None = None, loc: Any = None, ip: Any = None
+    ) -> None:
+        """Store a number, or a Vector to as many elements, ``offset`` elements on."""
+        place = (self + offset).known_aligned(alignment)
+        if hasattr(value, "numel"):
+            _elements(place, value.numel).store(value)
+        else:
+            Builder.current().store(place.value(), self.dtype(value).ir_value())
+
+    def load_swizzled(
+        self, swizzle: Swizzle, alignment: int | None = None, *, count: int = 1, loc: Any = None, ip: Any = None
+    ) -> Any:
+        """``count`` elements of shared memory as a Vector, each at the address that ``swizzle`` of byte addresses gives
+        for its place behind this pointer (``cutlass.Swizzle.from_name("s128b")``, as TMA writes them)."""
+        from tilewright.lang.tensors.vector import Vector
+
+        chunks = [part.load() for part in _swizzled(self.known_aligned(alignment), count, swizzle)]
+        return Vector.from_elements(tuple(x[i] for x in chunks for i in range(x.numel)), self.dtype)
+
+    def store_swizzled(
+        self,
+        value: Any,
+        swizzle: Swizzle | None = None,
+        alignment: int | None = None,
+        *,
+        loc: Any = None,
+        ip: Any = None,
+    ) -> None:
+        """Store a Vector to such places; without a swizzle one behind the other.
+
+        >>> from tilewright import Int32, Vector
+        >>> from tilewright.layout import Swizzle
+        >>> def turned(t):
+        ...     base = cute.arch.alloc_smem(Int32, 64, 256)
+        ...     (base + 32).store_swizzled(Vector.from_elements((t, t + 1, t + 2, t + 3), Int32), Swizzle(1, 4, 3), 16)
+        ...     return base.load(36 + 1), (base + 32).load_swizzled(Swizzle(1, 4, 3), 16, count=4)[1]
+        >>> per_thread(lambda t: turned(t)[0] * 10 + turned(t)[1], 1)  # 128 bytes on, the halves of 32 are exchanged
+        [11]
+        """
+        from tilewright.lang.tensors.vector import Vector
+
+        place, first = self.known_aligned(alignment), 0
+        for part in [_elements(place, value.numel)] if swizzle is None else _swizzled(place, value.numel, swizzle):
+            n = int(part.layout.shape)
+            part.store(Vector.from_elements(tuple(value[first + i] for i in range(n)), self.dtype))
+            first += n
+
+    def known_aligned(self, alignment: int | None) -> Pointer:
+        """The pointer, of which a run checks that it is a multiple of ``alignment`` bytes."""
+        if not alignment or self.alignment % alignment == 0:
+            return self
+        kind = PtrType(self._type.elem, self._type.space, alignment)
+        return Pointer(Builder.current().emit("ptr.cast", (self.value(),), (kind,)).result, self.dtype)
 
     def __getitem__(self, offset: Any, *, loc: Any = None, ip: Any = None) -> Any:
         return self.load(offset)
@@ -301,3 +365,26 @@ def _moved(base: Value | DevicePointer, offset: Integer) -> Value:
     return Builder.current().ptr_add(
         base, offset.ir_value(), math.gcd(kind.align, offset.divisibility * kind.elem.bytes)
     )
+
+
+def _elements(place: Pointer, count: int) -> Any:
+    """``count`` elements from there on, as a tensor."""
+    from tilewright.lang.tensors.tensor import make_tensor
+
+    return make_tensor(place, Layout(count))
+
+
+def _swizzled(place: Pointer, count: int, swizzle: Swizzle) -> list[Any]:
+    """The same under a swizzle of byte addresses, in chunks that it leaves whole."""
+    each = element_bytes(place.dtype)
+    chunk = math.gcd(1 << swizzle.base, place.alignment, count * each)
+    if chunk < each:
+        raise ConstraintError(
+            f"{swizzle} parts elements of {place.dtype} at {place}: say how it is aligned, alignment=16"
+        )
+    parts = []
+    for i in range(0, count * each, chunk):
+        at = Int32(place.toint()) + i
+        moved = place + (i // each) + ((swizzle(at) - at) >> (each.bit_length() - 1))
+        parts.append(_elements(moved.known_aligned(chunk), chunk // each))
+    return parts

@@ -37,6 +37,16 @@ class TensorMemory:
 
     __radd__ = __add__
 
+    def subview(self, offset: Any, *, loc: Any = None, ip: Any = None) -> TensorMemory:
+        """The address ``offset`` columns on. Of elements of 8 bits: a pointer to bytes counts addresses, each of which
+        is a column; for other types add columns to the address."""
+        if self.dtype.width != 8:
+            raise ConstraintError(
+                f"{self}.subview: a pointer to bytes moves by columns, one to {self.dtype} does not: add them to "
+                "the address, make_tmem_ptr(address + columns, dtype)"
+            )
+        return TensorMemory(self.address + offset, self.dtype, self.offset, self.alignment)
+
     def _moved(self, offset: Any) -> Any:
         """The address ``offset`` elements on: elements in a column count in its top bits."""
         shift = elements_per_column(self.dtype.width).bit_length() - 1
