@@ -25,25 +25,40 @@ from tilewright.lang.device.ptx_constraints import IMMEDIATE
 from tilewright.lang.device.ptx_instructions import as_instruction
 from tilewright.lang.device.ptx_program import taken_apart
 from tilewright.lang.device.ptx_registers import bits_of, into, out_of
+from tilewright.lang.numbers.numeric import wrap
 
-_READ = re.compile(r"\{\$r(\d+)\}")
+_OPERAND = re.compile(r"\{\$([rw])(\d+)\}")
 
 
-def inline_ptx(ptx: str, *, read_only_args: Sequence[Any] = (), loc: Any = None, ip: Any = None) -> None:
-    """Emit PTX that gives no result. ``{$r0}``, ``{$r1}``, ... in the text are the ``read_only_args``, in registers of
-    their types; use :func:`inline_asm` for results.
+def inline_ptx(
+    ptx: str,
+    *,
+    write_only_types: Sequence[Any] = (),
+    read_only_args: Sequence[Any] = (),
+    loc: Any = None,
+    ip: Any = None,
+) -> Any:
+    """Emit PTX. ``{$r0}``, ``{$r1}``, ... in the text are the ``read_only_args``, in registers of their types;
+    ``{$w0}``, ... the results, of the ``write_only_types``. One result is given as it is, several as a tuple.
 
     >>> from tilewright import Int32
     >>> per_thread(lambda t: (arch.inline_ptx("nanosleep.u32 {$r0};", read_only_args=[Int32(4)]), t)[1], 2)
     [0, 1]
+    >>> def twice(t):
+    ...     return arch.inline_ptx("add.s32 {$w0}, {$r0}, {$r0};", write_only_types=[Int32], read_only_args=[t])
+    >>> per_thread(twice, 3)
+    [0, 2, 4]
     """
-    values = [operand(x) for x in read_only_args]
-    text = _READ.sub(lambda match: f"${match[1]}", ptx)
+    values, types = [operand(x) for x in read_only_args], [_type(x) for x in write_only_types]
+    text = _OPERAND.sub(lambda m: f"${int(m[2]) + (len(types) if m[1] == 'r' else 0)}", ptx)
     if "{$" in text:
-        raise ConstraintError(
-            f"inline_ptx({ptx!r}): operands are {{$r0}}, {{$r1}}, ...; use llvm.inline_asm for results"
-        )
-    inline_asm(None, values, text, ",".join(_letter(v.type, ptx) for v in values), has_side_effects=True)
+        raise ConstraintError(f"inline_ptx({ptx!r}): operands are {{$r0}}, {{$r1}}, ..., results {{$w0}}, {{$w1}}, ...")
+    constraints = ",".join([*("=" + _letter(t, ptx) for t in types), *(_letter(v.type, ptx) for v in values)])
+    if not types:
+        return inline_asm(None, values, text, constraints, has_side_effects=True)
+    made = inline_asm(StructType(types), values, text, constraints, has_side_effects=True)
+    results = tuple(wrap(value) for value in made)
+    return results if len(results) > 1 else results[0]
 
 
 def _letter(kind: Type, ptx: str) -> str:

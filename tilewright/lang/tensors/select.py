@@ -5,29 +5,39 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
+from tilewright.errors import ConstraintError
 from tilewright.lang.numbers import operators
 from tilewright.lang.numbers.numeric import NumberInMemory, Numeric
 from tilewright.lang.tensors.tensor_ssa import TensorSSA, full, where
 
 
-def min(*values: Any, loc: Any = None, ip: Any = None) -> Any:
-    """The least of two or more numbers; Python's own ``min`` where no run-time value takes part.
+def min(*values: Any, ftz: bool = False, loc: Any = None, ip: Any = None) -> Any:
+    """The least of two or more numbers; Python's own ``min`` where no run-time value takes part. ``ftz``: of two
+    Float32, subnormal ones count as zeros.
 
     >>> from tilewright.lang.numbers.numeric import Int32
     >>> min(3, 2), min(Int32(5), 4)
     (2, Int32(4))
     """
-    return _fold("min", builtins.min, values)
+    return _flushed("fmin", values) if ftz else _fold("min", builtins.min, values)
 
 
-def max(*values: Any, loc: Any = None, ip: Any = None) -> Any:
-    """The greatest of two or more numbers.
+def max(*values: Any, ftz: bool = False, loc: Any = None, ip: Any = None) -> Any:
+    """The greatest of two or more numbers. ``ftz``: as for :func:`min`.
 
     >>> from tilewright.lang.numbers.numeric import Int32
     >>> max(3, 2), max(Int32(5), 4, 9)
     (3, Int32(9))
     """
-    return _fold("max", builtins.max, values)
+    return _flushed("fmax", values) if ftz else _fold("max", builtins.max, values)
+
+
+def _flushed(name: str, values: tuple[Any, ...]) -> Any:
+    from tilewright.lang.device import single
+
+    if len(values) != 2 or any(isinstance(x, TensorSSA) for x in values):
+        raise ConstraintError(f"{name[1:]}(..., ftz=True) takes two numbers; give it element by element")
+    return getattr(single, name)(*values, ftz=True)
 
 
 def _fold(opcode: str, plain: Any, values: tuple[Any, ...]) -> Any:
