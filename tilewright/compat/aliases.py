@@ -60,7 +60,13 @@ class AliasFinder(MetaPathFinder, Loader):
         served = fullname.partition(".")[0] == THEIRS or (fullname == PICTURES and not PathFinder.find_spec(PICTURES))
         if not served:
             return None
-        return ModuleSpec(fullname, self, is_package=hasattr(_ours(fullname), "__path__"))
+        try:
+            found = _ours(fullname)
+        except MissingImportError:
+            if _is_only_asked():
+                return None
+            raise
+        return ModuleSpec(fullname, self, is_package=hasattr(found, "__path__"))
 
     def find_distributions(self, context: Any) -> Iterator[Any]:
         """``importlib.metadata.version("nvidia-cutlass-dsl")``, which libraries ask for before they import it."""
@@ -79,6 +85,14 @@ class AliasFinder(MetaPathFinder, Loader):
         """The module has run already; the import system has written the alias's spec into it, which is undone."""
         if module.__spec__ is not None and not isinstance(module, Face):
             module.__spec__ = self._own_specs.pop(module.__spec__.name, module.__spec__)
+
+
+def _is_only_asked() -> bool:
+    """Whether a program asks ``importlib.util.find_spec`` if there is a module, and imports nothing."""
+    frame = sys._getframe(2)  # who called the finder's find_spec
+    while frame.f_back is not None and frame.f_globals.get("__name__") == "importlib._bootstrap":
+        frame = frame.f_back
+    return frame.f_globals.get("__name__") == "importlib.util"
 
 
 def _ours(alias: str) -> ModuleType:
