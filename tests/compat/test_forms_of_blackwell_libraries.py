@@ -3,6 +3,7 @@ are made, a divisor as one value, several warps that issue MMAs, launches whose 
 
 from __future__ import annotations
 
+import importlib.util
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,7 @@ from tilewright._mlir.dialects import cute_nvgpu, math
 from tilewright.cute.nvgpu import CopyUniversalOp, cpasync, tcgen05
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ConstraintError, SimulationError
+from tilewright.experimental import primitives as prims
 from tilewright.testing import per_thread
 
 
@@ -312,3 +314,49 @@ def test_tiles_by_a_layout_of_ones_own() -> None:
     np.testing.assert_array_equal(out.reshape(2, 4, 32), pages[[2, 0]])
     with pytest.raises(ConstraintError, match="takes a tensor and a layout of shared memory"):
         cute_nvgpu.atom_make_non_exec_tiled_tma_load(1, 2, 3, tcgen05.CtaGroup.ONE)
+
+
+def test_vectors_by_a_pointer() -> None:
+    """Of shared memory, under a swizzle, and of registers, whose pointer is the array itself."""
+
+    def use(t: Any) -> Any:
+        base = cute.arch.alloc_smem(Float16, 512, 1024)
+        given = cutlass.Vector.from_elements(tuple(Float16(i) for i in range(32)), Float16)
+        swizzle = cutlass.Swizzle.from_name("s128b")
+        (base + 64 * 3).store_swizzled(given, alignment=64, swizzle=swizzle)  # the fourth row of 128 bytes
+        found = Float32(0)
+        for i in range(32):
+            found += Float32(base.load(64 * 3 + ((i // 8) ^ 3) * 8 + i % 8) != i)
+        again = (base + 64 * 3).load_swizzled(swizzle, 16, count=32)
+        plain = base.load(64 * 3 + 24, count=4, alignment=8)  # the first chunk of eight is there
+        kept = cutlass.Array(Float16, 8)
+        kept.data_ptr(2).store(plain, alignment=4)
+        base.store(kept.data_ptr().load(count=8, alignment=4), 0, alignment=16)
+        return found * 1000 + Float32(again[9]) * 10 + Float32(base.load(4))
+
+    assert per_thread(use, 1, dtype=Float32) == [9 * 10 + 2]
+
+
+def test_extremes_that_flush_and_places_of_tensor_memory() -> None:
+    small = 2.0**-130
+    assert per_thread(lambda t: cute.math.max(Float32(small) * (t + 1), Float32(-1.0), ftz=True), 1, dtype=Float32) == [
+        0
+    ]
+    with pytest.raises(ConstraintError, match="ftz=True. takes two numbers"):
+        per_thread(lambda t: cute.math.min(t, t, t, ftz=True), 1)
+    assert per_thread(lambda t: prims.make_tmem_ptr(t, cutlass.Int8).subview(8).toint(), 2) == [8, 9]
+    with pytest.raises(ConstraintError, match="a pointer to bytes moves by columns"):
+        per_thread(lambda t: prims.make_tmem_ptr(t, Int32).subview(8).toint(), 2)
+
+
+def test_modules_that_are_only_asked_for() -> None:
+    from tilewright import compat
+
+    compat.install()
+    try:
+        find = importlib.util.find_spec
+        assert find("cutlass.utils.nothing") is None and find("cutlass.utils") is not None
+        with pytest.raises(ModuleNotFoundError, match=r"there is no module 'cutlass.utils.nothing'"):
+            importlib.import_module("cutlass.utils.nothing")
+    finally:
+        compat.uninstall()
