@@ -342,7 +342,13 @@ def test_extremes_that_flush_and_places_of_tensor_memory() -> None:
     assert per_thread(lambda t: cute.math.max(Float32(small) * (t + 1), Float32(-1.0), ftz=True), 1, dtype=Float32) == [
         0
     ]
-    with pytest.raises(ConstraintError, match="ftz=True. takes two numbers"):
+
+    def least(t: Any) -> Any:
+        return cute.math.min(cute.full(2, Float32(-small) - t, Float32), 1.0, ftz=True)[1]
+
+    found = per_thread(least, 2, dtype=Float32)
+    assert found == [0, -1] and np.signbit(found[0])
+    with pytest.raises(ConstraintError, match="ftz=True flushes subnormal numbers of Float32; this is a Int32"):
         per_thread(lambda t: cute.math.min(t, t, t, ftz=True), 1)
     assert per_thread(lambda t: prims.make_tmem_ptr(t, cutlass.Int8).subview(8).toint(), 2) == [8, 9]
     with pytest.raises(ConstraintError, match="a pointer to bytes moves by columns"):

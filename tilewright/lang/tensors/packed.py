@@ -20,7 +20,7 @@ from tilewright.lang.numbers.numeric import Integer, NumberInMemory, Uint8, Uint
 from tilewright.lang.tensors import access
 from tilewright.lang.tensors.access import SplitOffset
 from tilewright.lang.tensors.bounds import Pair
-from tilewright.lang.tensors.pointer import Pointer
+from tilewright.lang.tensors.pointer import Pointer, elements_at
 
 
 def group(dtype: Any) -> tuple[int, int]:
@@ -108,11 +108,29 @@ class PackedPointer(Pointer):
 
     # -- access --------------------------------------------------------------------------------------------------
 
-    def load(self, offset: Any = 0, *, loc: Any = None, ip: Any = None) -> Any:
-        return wrap(self.load_place((offset, 0)))
+    def load(
+        self,
+        offset: Any = 0,
+        *,
+        count: int | None = None,
+        alignment: int | None = None,
+        loc: Any = None,
+        ip: Any = None,
+    ) -> Any:
+        place = self.known_aligned(alignment)
+        return wrap(place.load_place((offset, 0))) if count is None else elements_at(place + offset, count).load()
 
-    def store(self, value: Any, offset: Any = 0, *, loc: Any = None, ip: Any = None) -> None:
-        self.store_place((offset, 0), self.dtype(value).ir_value())
+    def store(
+        self, value: Any, offset: Any = 0, *, alignment: int | None = None, loc: Any = None, ip: Any = None
+    ) -> None:
+        place = self.known_aligned(alignment)
+        if hasattr(value, "numel"):
+            elements_at(place + offset, value.numel).store(value)
+        else:
+            place.store_place((offset, 0), self.dtype(value).ir_value())
+
+    def known_aligned(self, alignment: int | None) -> PackedPointer:
+        return PackedPointer(self.bytes().known_aligned(alignment), self.dtype) if alignment else self
 
     def load_place(self, place: SplitOffset) -> Value:
         return Builder.current().extract(self.load_places([place]), 0)

@@ -9,8 +9,8 @@ on a multiple of the swizzle's span, so that it is the same permutation of addre
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar
 
 from tilewright.errors import ArgumentError, ConstraintError, StagingError, explained
 from tilewright.ir.builder import Builder
@@ -45,6 +45,8 @@ class Pointer:
     """
 
     __slots__ = ("base", "const", "dtype", "notes", "of_layout", "pending", "swizzle", "wide")
+    tensor_at: ClassVar[Callable[[Any, Any], Any]]
+    """The tensor of a pointer and a layout; :mod:`tilewright.lang.tensors.tensor` sets it."""
 
     def __init__(
         self,
@@ -206,7 +208,7 @@ class Pointer:
         place = (self + offset).known_aligned(alignment)
         if count is None:
             return wrap(Builder.current().load(place.value()))
-        return _elements(place, count).load()
+        return elements_at(place, count).load()
 
     def store(
         self, value: Any, offset: Any = 0, *, alignment: int | None = None, loc: Any = None, ip: Any = None
@@ -214,7 +216,7 @@ class Pointer:
         """Store a number, or a Vector to as many elements, ``offset`` elements on."""
         place = (self + offset).known_aligned(alignment)
         if hasattr(value, "numel"):
-            _elements(place, value.numel).store(value)
+            elements_at(place, value.numel).store(value)
         else:
             Builder.current().store(place.value(), self.dtype(value).ir_value())
 
@@ -223,10 +225,8 @@ class Pointer:
     ) -> Any:
         """``count`` elements of shared memory as a Vector, each at the address that ``swizzle`` of byte addresses gives
         for its place behind this pointer (``cutlass.Swizzle.from_name("s128b")``, as TMA writes them)."""
-        from tilewright.lang.tensors.vector import Vector
-
         chunks = [part.load() for part in _swizzled(self.known_aligned(alignment), count, swizzle)]
-        return Vector.from_elements(tuple(x[i] for x in chunks for i in range(x.numel)), self.dtype)
+        return _vector(chunks, 0, count)
 
     def store_swizzled(
         self,
@@ -243,17 +243,16 @@ class Pointer:
         >>> from tilewright.layout import Swizzle
         >>> def turned(t):
         ...     base = cute.arch.alloc_smem(Int32, 64, 256)
-        ...     (base + 32).store_swizzled(Vector.from_elements((t, t + 1, t + 2, t + 3), Int32), Swizzle(1, 4, 3), 16)
+        ...     four = Vector.from_elements((t, t + 1, t + 2, t + 3), Int32)
+        ...     (base + 32).store_swizzled(four, Swizzle(1, 4, 3), 16)
         ...     return base.load(36 + 1), (base + 32).load_swizzled(Swizzle(1, 4, 3), 16, count=4)[1]
         >>> per_thread(lambda t: turned(t)[0] * 10 + turned(t)[1], 1)  # 128 bytes on, the halves of 32 are exchanged
         [11]
         """
-        from tilewright.lang.tensors.vector import Vector
-
         place, first = self.known_aligned(alignment), 0
-        for part in [_elements(place, value.numel)] if swizzle is None else _swizzled(place, value.numel, swizzle):
+        for part in [elements_at(place, value.numel)] if swizzle is None else _swizzled(place, value.numel, swizzle):
             n = int(part.layout.shape)
-            part.store(Vector.from_elements(tuple(value[first + i] for i in range(n)), self.dtype))
+            part.store(_vector([value], first, n))
             first += n
 
     def known_aligned(self, alignment: int | None) -> Pointer:
@@ -367,11 +366,16 @@ def _moved(base: Value | DevicePointer, offset: Integer) -> Value:
     )
 
 
-def _elements(place: Pointer, count: int) -> Any:
+def elements_at(place: Pointer, count: int) -> Any:
     """``count`` elements from there on, as a tensor."""
-    from tilewright.lang.tensors.tensor import make_tensor
+    return Pointer.tensor_at(place, Layout(count))
 
-    return make_tensor(place, Layout(count))
+
+def _vector(parts: list[Any], first: int, count: int) -> Any:
+    """``count`` elements of vectors one behind the other, from ``first`` on."""
+    builder = Builder.current()
+    values = [builder.extract(x.value, i) for x in parts for i in range(x.numel)][first : first + count]
+    return type(parts[0])(builder.build(values), (count,), parts[0].dtype)
 
 
 def _swizzled(place: Pointer, count: int, swizzle: Swizzle) -> list[Any]:
@@ -386,5 +390,5 @@ def _swizzled(place: Pointer, count: int, swizzle: Swizzle) -> list[Any]:
     for i in range(0, count * each, chunk):
         at = Int32(place.toint()) + i
         moved = place + (i // each) + ((swizzle(at) - at) >> (each.bit_length() - 1))
-        parts.append(_elements(moved.known_aligned(chunk), chunk // each))
+        parts.append(elements_at(moved.known_aligned(chunk), chunk // each))
     return parts

@@ -7,19 +7,20 @@ from typing import Any
 
 from tilewright.errors import ConstraintError
 from tilewright.lang.numbers import operators
-from tilewright.lang.numbers.numeric import NumberInMemory, Numeric
+from tilewright.lang.numbers.numeric import Float32, NumberInMemory, Numeric
 from tilewright.lang.tensors.tensor_ssa import TensorSSA, full, where
 
 
 def min(*values: Any, ftz: bool = False, loc: Any = None, ip: Any = None) -> Any:
-    """The least of two or more numbers; Python's own ``min`` where no run-time value takes part. ``ftz``: of two
+    """The least of two or more numbers; Python's own ``min`` where no run-time value takes part. ``ftz``: of
     Float32, subnormal ones count as zeros.
 
     >>> from tilewright.lang.numbers.numeric import Int32
     >>> min(3, 2), min(Int32(5), 4)
     (2, Int32(4))
     """
-    return _flushed("fmin", values) if ftz else _fold("min", builtins.min, values)
+    found = _fold("min", builtins.min, values)
+    return _flushed(found) if ftz else found
 
 
 def max(*values: Any, ftz: bool = False, loc: Any = None, ip: Any = None) -> Any:
@@ -29,15 +30,20 @@ def max(*values: Any, ftz: bool = False, loc: Any = None, ip: Any = None) -> Any
     >>> max(3, 2), max(Int32(5), 4, 9)
     (3, Int32(9))
     """
-    return _flushed("fmax", values) if ftz else _fold("max", builtins.max, values)
+    found = _fold("max", builtins.max, values)
+    return _flushed(found) if ftz else found
 
 
-def _flushed(name: str, values: tuple[Any, ...]) -> Any:
-    from tilewright.lang.device import single
+def _flushed(x: Any) -> Any:
+    """A Float32, or the elements of a TensorSSA, with zeros of their signs in place of subnormal numbers."""
+    kind = x.dtype if isinstance(x, TensorSSA) else type(x)
+    if kind is not Float32:
+        raise ConstraintError(f"ftz=True flushes subnormal numbers of Float32; this is a {kind.__name__}")
+    small = (x < LEAST_NORMAL) & (x > -LEAST_NORMAL)
+    return where(small, x * 0.0, x) if isinstance(x, TensorSSA) else operators.select(small, x * 0.0, x)
 
-    if len(values) != 2 or any(isinstance(x, TensorSSA) for x in values):
-        raise ConstraintError(f"{name[1:]}(..., ftz=True) takes two numbers; give it element by element")
-    return getattr(single, name)(*values, ftz=True)
+
+LEAST_NORMAL = 2.0**-126
 
 
 def _fold(opcode: str, plain: Any, values: tuple[Any, ...]) -> Any:

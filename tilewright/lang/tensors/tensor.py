@@ -78,8 +78,6 @@ class Tensor(Drawable):
         """Pointer, registers or coordinate of the first element; a plain pointer where the *layout* is swizzled."""
         return self.engine.unswizzled()[0] if self._has_swizzled_layout else self.engine
 
-    value = property(lambda self: self)  # what functions of cutlass._mlir take
-
     @property
     def layout(self) -> Any:
         if not self._has_swizzled_layout:
@@ -117,6 +115,7 @@ class Tensor(Drawable):
         return dtype
 
     dtype = property(lambda self: self.element_type)
+    value = property(lambda self: self)  # what functions of cutlass._mlir take
 
     @property
     def type(self) -> TensorType:
@@ -485,6 +484,7 @@ def _outside(coord: Any, tensor: Tensor) -> str:
     return ""
 
 
+Pointer.tensor_at = staticmethod(make_tensor)  # vectors through pointers are those of tensors, which stand above
 _WIDE = 1 << 31
 
 
