@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 from tilewright import BFloat16, Float8E4M3FN, Float8E8M0FNU, Int32, Int64
 from tilewright.errors import ArgumentError
@@ -156,6 +156,9 @@ class FactorsProduct:
     offsets: Any
     form: Format
     entry: KernelEntry
+
+    every: ClassVar[int] = 0
+    """Groups begin where the one before ends: these products have no masked form."""
 
     @property
     def groups(self) -> int:
