@@ -17,6 +17,7 @@ from tilewright import cute, sim
 from tilewright.ir.core import Constant, Op, Value
 from tilewright.ir.types import I32, U8, MemSpace
 from tilewright.sim import checks
+from tilewright.sim.agents import Effect
 from tilewright.sim.checks import residency
 from tilewright.sim.checks.caller_arrays import CallerArrays
 from tilewright.sim.checks.dependents import Dependents
@@ -91,7 +92,8 @@ def test_fence_between_a_write_and_an_async_copy(who: str, fenced: str) -> None:
     lane, tick = FENCES[fenced]
     fences[lane] = tick
     mask = np.arange(4 * WARP) == 101
-    effect: Any = Thing(lane=101 if who == "lane" else None, mask=mask if who == "mask" else None)
+    issued_by: Any = Thing(mask=mask if who == "mask" else None)
+    effect = Effect(lambda: None, issued_by, None, lane=101 if who == "lane" else None)
     rules = without_init(
         GlobalProxies,
         landing=[effect],

@@ -37,6 +37,13 @@ class Effect:
         self.notes: Any = None  # of an observer
         self.together: list[Effect] = []  # those of its instruction with which it may land, itself among them
 
+    @property
+    def issuer(self) -> int:
+        """The lane that issued it: the one that says so, or the first of those that were active."""
+        if self.lane is not None:
+            return self.lane
+        return 0 if self.mask is None else int(np.argmax(self.mask))
+
     def land(self) -> None:
         # Groups that parted share what was issued before: the first of them to wait lands it for all.
         if self.done:

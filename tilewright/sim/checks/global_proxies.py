@@ -121,7 +121,7 @@ class GlobalProxies(Checker):
         known = self.issued.get(id(effect))
         if known is None or not found.any():
             return
-        lane = effect.lane if effect.lane is not None else 0 if effect.mask is None else int(np.argmax(effect.mask))
+        lane = effect.issuer
         warp = int(group.warps[lane // WARP])
         per = group.wave.geometry.warps * WARP
         block = warp * WARP // per

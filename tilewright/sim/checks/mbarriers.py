@@ -233,8 +233,7 @@ class MbarrierRules(SharedChecker):
                 barrier.partial = int(table.completed[row])
             if effect is None:
                 continue
-            lane = effect.lane if effect.lane is not None else 0 if effect.mask is None else int(np.argmax(effect.mask))
-            lane = joint[k] if joint else lane
+            lane = joint[k] if joint else effect.issuer
             warp = int(group.warps[lane // WARP])
             if not barrier.fenced:
                 self._unfenced(wave, op, barrier, place, actor_in_wave(wave, warp, lane % WARP))

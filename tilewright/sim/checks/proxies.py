@@ -197,7 +197,7 @@ class Proxies(SharedChecker):
         newest = int(np.maximum.reduce(written))
         if not newest:
             return
-        lane = effect.lane if effect.lane is not None else 0 if effect.mask is None else int(np.argmax(effect.mask))
+        lane = effect.issuer
         if not self._plainly_fenced(group.wave, effect, lane // WARP, written, newest):
             cells = np.arange(first, last)
             self._check(group, op, effect, [lane // WARP], cells, "overwrites" if writes else "reads")

@@ -332,7 +332,7 @@ class Races(Checker):
             self.arriving.append((reach, number))
             return
         agent = self.order.sites[number].agent
-        lane = np.array([_issuer(self.order.landing[-1]) if self.order.landing else 0])
+        lane = np.array([self.order.landing[-1].issuer if self.order.landing else 0])
         if reach is not None:
             pending = self.pending[group.wave]
             acting = Accessors(self.order, group, agent, lanes=lane, each=reach.count(pending.shadow.shift))
@@ -354,7 +354,7 @@ class Races(Checker):
             return
         brought = np.array([self.order.brought[int(place)] for place in places])
         landing = self.order.landing[-1]
-        issuers = lanes if lanes.size else np.array([_issuer(landing)])
+        issuers = lanes if lanes.size else np.array([landing.issuer])
         stages = self.order.stages
         for reach, number, which in arrived(self.arriving, places.size, bool(landing.together and lanes.size)):
             if self.stopped:
@@ -487,10 +487,3 @@ def _active(values: Any, mask: Array | None) -> Any:
 def _reach(group: Group, pointer: Any, access: Any, mask: Array | None, off: Array | None = None) -> Threads:
     aligned = access.width in (WIDEST, access.nbytes)
     return Threads(group, pointer, access.nbytes, mask, off, aligned)
-
-
-def _issuer(effect: Effect) -> int:
-    """The lane that issued an effect: the one that says so, or the first of those that were active."""
-    if effect.lane is not None:
-        return effect.lane
-    return 0 if effect.mask is None else int(np.argmax(effect.mask))
