@@ -367,3 +367,19 @@ def test_refusals() -> None:
     ):
         with pytest.raises(ArgumentError, match=message):
             jax.jit(call)(a)
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_scaled_products_of_any_width_and_without_k(traced: bool) -> None:
+    """XLA puts operands along K, as kernels for scales of blocks read them; widths are filled up."""
+    rng = np.random.default_rng(9)
+    a, b = rng.integers(-2, 3, (5, 256)), rng.integers(-2, 3, (256, 33))
+    scale_a, scale_b = (np.exp2(rng.integers(-2, 3, x)).astype(np.float32) for x in ((5, 2), (2, 33)))
+    exact = (a * np.repeat(scale_a, 128, 1).astype(float)) @ (b * np.repeat(scale_b, 128, 0))
+    left, right = jnp.asarray(a, jnp.float8_e4m3fn), jnp.asarray(b, jnp.float8_e5m2)
+    product = jax.jit(scaled_matmul) if traced else scaled_matmul
+    found = np.asarray(product(left, right, *map(jnp.asarray, (scale_a, scale_b))))
+    np.testing.assert_array_equal(found, exact.astype(ml_dtypes.bfloat16))
+    for scales in ((5, 0), (0, 33)), ((), ()):
+        none = (jnp.ones(x, jnp.float32) for x in scales)
+        assert not product(left[:, :0], right[:0], *none).astype(float).any()

@@ -10,7 +10,7 @@ from typing import Any
 
 from tilewright import BFloat16, Float16, Float32, Int32
 from tilewright.errors import ArgumentError
-from tilewright.gemm.access import VECTOR, aligned_elements
+from tilewright.gemm.access import VECTOR, aligned_elements, contiguous
 from tilewright.gemm.arrays import Matrix
 from tilewright.gemm.config import Major
 from tilewright.gemm.host.problem import check_output
@@ -107,7 +107,7 @@ def launched(source: Any, places: Any, weights: Any, out: Any, stream: int | Non
     for name, x in (("places", places), ("weights", weights)):
         if array_of(x).device != S.device:
             raise ArgumentError(f"{name} is on {array_of(x).device}, source on {S.device}")
-    if S.major() is not Major.K:
+    if not contiguous(S, Major.K):
         raise ArgumentError(f"source is a matrix of numbers with contiguous rows, not of strides {S.stride[:2]}")
     result = new_result(source, shape, S.dtype) if out is None else out
     D = Matrix.of("out", result)
@@ -115,7 +115,7 @@ def launched(source: Any, places: Any, weights: Any, out: Any, stream: int | Non
     P, W = Matrix.of("places", places), Matrix.of("weights", weights)
     check_output(S, P, None, D, (*shape, 1))
     check_output(W, P, None, D, (*shape, 1))
-    if D.dtype is not S.dtype or D.major() is not Major.K:
+    if D.dtype is not S.dtype or not contiguous(D, Major.K):
         raise ArgumentError(f"out is a matrix of {S.dtype.__name__} with contiguous rows, not {D.dtype}, {D.stride}")
     if 0 in result.shape:
         return result

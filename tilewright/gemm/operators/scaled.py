@@ -25,7 +25,7 @@ from tilewright.gemm.family.entry import KernelEntry
 from tilewright.gemm.host.plan import Plan
 from tilewright.gemm.host.problem import Problem, check_vector
 from tilewright.gemm.host.recorded import decided
-from tilewright.gemm.operators.arrays import Operands, framework, is_traced, new_result, row_major_copy
+from tilewright.gemm.operators.arrays import Operands, framework, is_traced, namespace, new_result, row_major_copy
 from tilewright.gemm.operators.forms import recorded_form
 from tilewright.gemm.operators.matmul import Request
 from tilewright.gemm.operators.open_extents import Modes, Place
@@ -35,6 +35,7 @@ from tilewright.gemm.operators.torch_state import any_recorded
 from tilewright.gemm.tuning.stand_in import numeric_class
 from tilewright.lang.arguments.arrays import array_of
 from tilewright.lang.arguments.dlpack import from_dlpack
+from tilewright.lang.numbers.dtypes import numeric_of_dtype
 from tilewright.lang.numbers.numeric import Float32
 
 FAST = {
@@ -148,7 +149,7 @@ def scaled_matmul(
         return recorded_form("torch_scaled").recorded(
             a, b, scale_a, scale_b, bias, out, *options[:-1], scale_result, amax, saturate
         )
-    if is_traced(*tensors):
+    if is_traced(*tensors) or request().turned_by_jax:
         return recorded_form("jax_products").of_request(request())
     return request().run()
 
@@ -195,7 +196,7 @@ class ScaledRequest(Request):
             raise ArgumentError(f"a is {dtype.__name__}; scaled_matmul multiplies {known}")
         check_bool("use_fast_accum", self.use_fast_accum)
         if self.sums_nothing:  # by the kernels of one type and of scales of lines, which take no K
-            dtype = array_of(self.b).dtype
+            dtype = numeric_of_dtype(self.b.dtype)
         names = (FAST if self.use_fast_accum else PROMOTED)[dtype]
         found = [KERNELS[name] for name in names] if self.kernel is None else candidates(dtype, self.kernel)
         kinds = self.kinds if len(self.a.shape) == len(self.b.shape) == 2 else None
@@ -211,6 +212,12 @@ class ScaledRequest(Request):
         if None in fitting:
             raise no_block_scales(found[0])
         return [entry for entry in fitting if entry is not None]
+
+    @property
+    def turned_by_jax(self) -> bool:
+        """Whether operands are JAX's, whose rows XLA alone puts along K as kernels for scales of blocks read them."""
+        whole = framework(self.a, "a") == "jax" and len(self.a.shape) == len(self.b.shape) == 2
+        return whole and hasattr(self.scale_a, "shape") and hasattr(self.scale_b, "shape") and self.kinds.is_block
 
     @property
     def sums_nothing(self) -> bool:
@@ -231,7 +238,7 @@ class ScaledRequest(Request):
         A = Matrix.of("a", matrices.a)
         if not self.sums_nothing:
             return A
-        dtype = array_of(matrices.b).dtype
+        dtype = numeric_of_dtype(self.b.dtype)
         check_types(A.dtype, dtype)
         return replace(A, array=A.array._replace(dtype=dtype))
 
@@ -297,7 +304,9 @@ class ScaledRequest(Request):
         """Whether what has an element for each row or column of D may be read to whole accesses of these. Scales of
         blocks have kernels that store by TMA alone, of whose D a copy with longer rows is made; ``amax`` would be that
         of more numbers."""
-        return self.kinds.is_block and not self.sums_nothing and self.amax is None and not hasattr(self.a, "new_buffer")
+        if hasattr(self.a, "new_buffer"):  # memory of XLA's on a GPU
+            return False
+        return self.kinds.is_block and not self.sums_nothing and self.amax is None
 
     def plan(self, problem: Problem, entries: list[KernelEntry]) -> Plan:
         if self.kinds.is_block:  # what shapes of scales mean depends on the rows
@@ -360,6 +369,8 @@ def filled_up(x: Any, whole: int) -> Any:
     rows = int(x.shape[0])
     if rows % whole == 0:
         return x
+    if framework(x) == "jax":
+        return namespace(x).pad(x, ((0, -rows % whole), *(((0, 0),) * (x.ndim - 1))))
     made = new_result(x, (-(-rows // whole) * whole, *x.shape[1:]), array_of(x).dtype)
     made[rows:] = 0
     made[:rows] = x
