@@ -68,13 +68,13 @@ class Power(NamedTuple):
 
 
 POWER = {8: Power(11.7e6, 10, 0.99, 0.3, 0.0, 8.5e4), 16: Power(6.2e6, 0, 1.02, 0.5, 1e11, BYTES_PER_US)}
-"""By the bits of floats: from 110 timings of 13 products on two GPUs; from those of 19, and 18 of 3 on a GPU that is
+"""By the bits of floats: from 77 timings of 10 products on two GPUs; from those of 19, and 18 of 3 on a GPU that is
 slower, where every size multiplies at 5.3e6 to 5.5e6, so that what counts is how full the waves are."""
 
 PROMOTED_POWER = Power(11.7e6, 5, 1.0, 0.3, 0.0, BYTES_PER_US)
 SCALE_GROUP = 0.01
 """The same where sums of 8-bit floats are promoted, and microseconds of a k tile for each further group of columns that
-have other scales: from 42 timings of 6 products."""
+have other scales: from 40 timings of 6 products."""
 
 
 class HopperModel(CostModel):
