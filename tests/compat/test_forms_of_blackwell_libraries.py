@@ -366,3 +366,39 @@ def test_modules_that_are_only_asked_for() -> None:
             importlib.import_module("cutlass.utils.nothing")
     finally:
         compat.uninstall()
+
+
+@cute.kernel
+def bytes_of_rows(load: cute.CopyAtom, x: cute.Tensor, out: cute.Tensor) -> None:
+    t, _, _ = cute.arch.thread_idx()
+    full = cute.arch.alloc_smem(cutlass.Int64, 1, 8)
+    held = cutlass.utils.SmemAllocator().allocate_tensor(cutlass.Uint8, cute.make_layout((4, 4, 8)), 128)
+    with cute.arch.elect_one():
+        cute.arch.mbarrier_init(full, 1)
+        cute.arch.mbarrier_init_fence()
+    cute.arch.sync_threads()
+    tile = cute.group_modes(cute.local_tile(x, (4, 4, 8), (0, 0, None)), 0, 3)
+    to, come = cpasync.tma_partition(load, 0, cute.make_layout(1), cute.group_modes(held, 0, 3), tile)
+    with cute.arch.elect_one():
+        cute.arch.mbarrier_arrive_and_expect_tx(full, 128)
+    cute.copy(load, come[None, 1], to, tma_bar_ptr=full)
+    cute.arch.mbarrier_wait(full, 0)
+    for i in cutlass.range_constexpr(4):
+        out[i, t] = held[i, t % 4, t // 4]
+
+
+@pytest.mark.parametrize("internal", [None, cutlass.Int16, cutlass.Uint64])
+def test_rows_of_four_bytes_copied_as_a_type_of_eight(internal: Any) -> None:
+    """The same bytes by a narrower type: factors are copied so."""
+
+    @cute.jit
+    def host(x: cute.Tensor, out: cute.Tensor) -> None:
+        op = cpasync.CopyBulkTensorTileG2SOp()
+        load, tensor = cpasync.make_tiled_tma_atom(
+            op, x, cute.make_layout((4, 4, 8)), (4, 4, 8), internal_type=internal
+        )
+        bytes_of_rows(load, tensor, out).launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+    x, out = np.arange(256, dtype=np.uint8).reshape(16, 4, 4), np.zeros((4, 32), np.uint8)
+    host(from_dlpack(x.transpose(2, 1, 0), assumed_align=16), out)
+    np.testing.assert_array_equal(out.T.reshape(-1), np.arange(128, 256))

@@ -16,7 +16,7 @@ from tilewright.errors import ConstraintError, StagingError
 from tilewright.ir.builder import Builder
 from tilewright.ir.core import Value
 from tilewright.ir.tensormap import TENSOR_MAP, expands
-from tilewright.ir.types import B4X16, EXPANDED, I8, I32, U8, ScalarType, scalar_of
+from tilewright.ir.types import B4X16, EXPANDED, I8, I32, SCALARS, U8, ScalarType, scalar_of
 from tilewright.lang.numbers.numeric import wrap
 from tilewright.lang.staging.location import here
 from tilewright.lang.tensors.pointer import AddressSpace, Pointer
@@ -33,7 +33,7 @@ from tilewright.layout import (
 )
 from tilewright.tiled.atom import CopyAtom
 from tilewright.tiled.tiled_mma import TiledMma
-from tilewright.tiled.tma.plan import TmaPlan, plan_of
+from tilewright.tiled.tma.plan import TmaPlan, TooWideError, plan_of
 from tilewright.tiled.tma.stage import stage_copy, stage_prefetch
 
 
@@ -132,8 +132,9 @@ def make_tiled_tma_atom(
             and more elements than a tile, the last mode is that of the stages, which are all alike.
         cta_tiler: the tile: an extent, or a layout, for each mode of ``gmem_tensor``.
         num_multicast: how many blocks of the cluster share each tile.
-        internal_type: the type that TMA copies; by default the tensor's own. Of Float4E2M1FN two are copied as a byte
-            unless it is given (sm_100); Int8 or Uint8: 16 numbers of 4 or 6 bits fill 16 bytes of shared memory.
+        internal_type: the type that TMA copies, or a narrower one that a tile's row fills; by default the tensor's own.
+            Of Float4E2M1FN two are copied as a byte unless it is given (sm_100); Int8 or Uint8: 16 numbers of 4 or 6
+            bits fill 16 bytes of shared memory.
 
     Raises:
         ConstraintError: tiles that TMA cannot copy.
@@ -357,7 +358,12 @@ def _make(
         if not kind.tensor_map:
             raise ConstraintError(f"{what}: TMA copies numbers of 1, 2, 4 or 8 bytes, not {kind}: recast the tensor")
     gmem = static_leaves(gmem_tensor.layout)
-    plan = plan_of(gmem, smem_layout, unwrap_tree(_tree(tiler)), source, element, num_multicast, values(gmem))
+    plan = _plan_of_filled_type(
+        lambda kind: plan_of(gmem, smem_layout, unwrap_tree(_tree(tiler)), source, kind, num_multicast, values(gmem)),
+        element,
+        source,
+    )
+    element = plan.element
     problems = plan.problems(separate_rows=getattr(make(8, 1), "rows", False))
     if problems:
         raise ConstraintError(f"{what}: {problems[0]}")
@@ -387,6 +393,23 @@ def _moved_type(source: ScalarType, internal_type: Any, expand: bool) -> ScalarT
     if source.width == element.width == 4:
         return B4X16
     return EXPANDED[source.width] if source.packed and element in (I8, U8) else element
+
+
+def _plan_of_filled_type(make: Callable[[Any], TmaPlan], element: Any, source: Any) -> TmaPlan:
+    """The plan for ``element``, or where the tile's contiguous elements do not fill it for the widest type below it
+    that they fill twice, which moves the same bytes: programs copy factors, of which a row has four bytes, as
+    Uint64."""
+    given = element
+    while True:
+        try:
+            plan = make(element)
+            _ = plan.basis
+            if element is given or element is source or not plan.problems():
+                return plan
+        except TooWideError:
+            if source.packed:
+                raise
+        element = SCALARS[f"u{element.width // 2}"] if element.width > 2 * source.width else source
 
 
 def _check_tensor(what: str, tensor: Any) -> None:

@@ -54,6 +54,10 @@ from tilewright.layout import (
 from tilewright.tiled.tma.swizzle_mode import split_swizzle
 
 
+class TooWideError(ConstraintError):
+    """The contiguous elements of a tile do not fill the type that TMA is to copy."""
+
+
 @dataclass(frozen=True, eq=False)
 class TmaPlan:
     """One TMA copy of tiles.
@@ -193,7 +197,7 @@ class TmaPlan:
         if not (isinstance(d, int) and d == 1) or self.source.width == self.element.width:
             return n
         if n * self.source.width % self.element.width:
-            raise ConstraintError(
+            raise TooWideError(
                 f"TMA: {n} contiguous x {self.source} of the tile {format_tree(self.tiler)} are not a whole number of "
                 f"{self.element}: take a smaller internal_type or a wider tile"
             )
