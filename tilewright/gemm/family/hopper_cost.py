@@ -180,6 +180,7 @@ def loop_us(config: HopperConfig) -> float:
     flops /= SPARSE_RATE if config.sparsity > 1 else 1.0
     flops *= TURNS if config.pingpong else (columns + INSTRUCTION) / columns
     flops *= ALONE if config.warpgroups == 1 else 1.0
+    flops += scale_groups_us(config)
     latency = LATENCY * (1 + FURTHER * doublings(config)) / (config.stages - 1)
     return max(flops, latency, PROMOTED if config.promote else 0.0)
 
@@ -191,10 +192,14 @@ def powered_us(config: HopperConfig) -> float:
         return 0.0
     (bM, bN, bK), columns = config.tile, config.part[1]
     flops = 2 * bM * bN * bK / power.rate * (columns + power.columns) / columns
-    flops *= 1.0 if config.pingpong else power.together
-    # Columns with a scale each cost the same for a FLOP in all sizes.
+    return (flops if config.pingpong else flops * power.together) + scale_groups_us(config)
+
+
+def scale_groups_us(config: HopperConfig) -> float:
+    """Microseconds of a k tile for more than one scale of columns. Columns with a scale each cost the same for a FLOP
+    in all sizes."""
     group = 1 if config.block_scales is None else config.scale_group(1)
-    return flops if group == 1 else flops + SCALE_GROUP * (bN // group - 1)
+    return 0.0 if group == 1 else SCALE_GROUP * (config.tile[1] // group - 1)
 
 
 def hidden_us(config: HopperConfig) -> float:
