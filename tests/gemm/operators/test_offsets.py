@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tilewright import sim
 from tilewright.cuda import compile as cross_compile
 from tilewright.errors import ArgumentError
 from tilewright.gemm import grouped_matmul, kernels
@@ -63,6 +64,21 @@ def test_any_groups(form: str, kernel: str | None, cuts: list[int], turned: Any,
         turned = (turned[0], not turned[0])  # fewer kernels
     a, b = operands(form, len(ends), (ROWS, X, Y), turned, seed)
     found = grouped_matmul(a, b, np.array(ends, np.int32), kernel=kernel)
+    np.testing.assert_array_equal(found, expected(a, b, ends))
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_warpgroups_without_rows_and_groups_that_are_passed_over(transposed: bool) -> None:
+    """One block has the tiles of 75 groups: 70 empty ones after each other, more than the lanes of a warp, and groups
+    that end in either part of a tile of two warpgroups. The ring of stages goes on behind a part that is left out."""
+    entry = kernels()["hopper_f16"]
+    sizes = (x for x in entry.sizes if x.tile[:2] == (128, 64) and x.cluster_size == 1 and x.transposed is transposed)
+    rows = [1, *[0] * 70, 64, 65, 128, 150]
+    ends = np.cumsum(rows).tolist()
+    rng = np.random.default_rng(0)
+    a, b = integers(rng, ends[-1] + 3, 72), integers(rng, len(rows), 72, 80)
+    with sim.options(arch="sm_90a", sms=1):
+        found = grouped_matmul(a, b, np.array(ends, np.int32), kernel=entry.only(next(sizes)))
     np.testing.assert_array_equal(found, expected(a, b, ends))
 
 

@@ -23,6 +23,9 @@ tiles, its first k tile among those of all problems. One more row has the number
 first. All modes begin at 0 where a kernel reads from any address; TMA, whose addresses
 are multiples of 16 bytes, begins at any coordinate."""
 
+LANES = 32
+"""Of a warp."""
+
 ACCESS = AccessRequirement("the table of a group")
 """The requirement on each matrix: the table holds one stride of it, and C is contiguous along the same mode as D."""
 
@@ -153,6 +156,19 @@ def whole_tile(config: AnyConfig) -> tuple[int, int, int]:
     """The tile that is counted as one in groups: that of a block, or of a pair, whose blocks are neighbours along M."""
     bM, bN, bK = config.tile
     return bM * blocks_of_tile(config), bN, bK
+
+
+@cute.jit
+def problem_of(table: cute.Tensor, tile: Any, problem: Any) -> Any:
+    """The problem that a tile is of: ``problem`` or one after it. The lanes of a warp look at one each: a load for each
+    problem that is passed over would be on the way to every tile, and there are dozens of them."""
+    last, passed = cute.size(table, mode=[0]) - 2, Int32(LANES)
+    lane = cute.arch.lane_idx()
+    while passed == LANES:
+        is_later = table[cute.min(problem + lane, last) + 1, FIRST] <= tile
+        passed = cute.arch.popc(cute.arch.vote_ballot_sync(is_later))
+        problem = problem + passed
+    return problem
 
 
 def tiles_of(table: cute.Tensor) -> Any:

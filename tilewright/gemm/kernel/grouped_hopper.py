@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 import tilewright as cutlass
-from tilewright import Int32, cute, pipeline, range, utils
+from tilewright import Int32, Int64, cute, pipeline, range, utils
 from tilewright.errors import ConstraintError
 from tilewright.gemm.config import HopperConfig
 from tilewright.gemm.epilogue.coming import ComingVectors
@@ -32,6 +32,7 @@ from tilewright.gemm.kernel.group_table import (
     function_of,
     matrices,
     numbers,
+    problem_of,
     share_of,
     stack,
     tiles_of,
@@ -42,11 +43,12 @@ from tilewright.gemm.kernel.warp_specialized import WarpSpecializedGemm
 from tilewright.gemm.mainloop.staged_mma import StagedMma
 from tilewright.gemm.mainloop.tma import TmaOperand
 from tilewright.gemm.schedule.group_shares import GroupPiece, GroupShares, least_iterations
+from tilewright.ir.tensormap import BYTES
 
 MAPS, MAP_WORDS = 3, 16
 """Tensor maps of a problem (A, B, D), and the Int64 numbers of each."""
 
-MANAGER = utils.TensorMapManager(utils.TensorMapUpdateMode.GMEM)
+MANAGER = utils.TensorMapManager(utils.TensorMapUpdateMode.SMEM)
 
 
 @dataclass(frozen=True)
@@ -159,17 +161,19 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         maps: cute.Tensor,
         groups: Groups,
     ) -> None:
-        """Block i makes the tensor maps of problem i."""
+        """Block i makes the tensor maps of problem i, in shared memory: each change of one in global memory takes as
+        long as a load from there."""
         problem, _, _ = cute.arch.block_idx()
+        atoms = tma_A, tma_B, tma_D
+        words = utils.SmemAllocator().allocate_tensor(Int64, cute.make_layout((MAP_WORDS, MAPS)), byte_alignment=BYTES)
+        drafts = tuple(words[None, i].iterator for i in cutlass.range_constexpr(MAPS))
+        for i in cutlass.range_constexpr(MAPS):
+            MANAGER.init_tensormap_from_atom(atoms[i], drafts[i], 0)
         wait_then_let_next_begin()
         groups.fill(table, problem, self.config)
         A, B, D = self.mapped(table, problem, groups)
         places = tuple(self.map_of(maps, i)(problem) for i in cutlass.range_constexpr(MAPS))
-        atoms = tma_A, tma_B, tma_D
-        for i in cutlass.range_constexpr(MAPS):
-            MANAGER.init_tensormap_from_atom(atoms[i], places[i], 0)
-        MANAGER.fence_tensormap_initialization()
-        MANAGER.update_tensormap((A, B, D), atoms, places, 0)
+        MANAGER.update_tensormap((A, B, D), atoms, places, 0, drafts)
 
     def mapped(self, table: cute.Tensor, problem: Any, groups: Groups) -> tuple:
         """The matrices that tensor maps of a problem are made for: A, B and D."""
@@ -220,8 +224,7 @@ class GroupedHopperGemm(WarpSpecializedGemm):
             part = (mine // config.split[1], mine % config.split[1])
             tiled_mma = group.tiled_mma
             mma = StagedMma(tiled_mma, *self.fragments(tiled_mma, group.stages, part), group.ring)
-            ahead = partial(self.ahead_of_group, tiled_mma, group.table, group.scales, part)
-            piece = partial(self.multiply_of_problem, mma, group.function, ahead, partial(finish, mine, part))
+            piece = partial(self.multiply_of_problem, mma, group, mine, finish)
             group.walk((self.map_of(group.maps, 2),), piece, consumer)
             self.epilogue.finish(cute.arch.thread_idx()[0] % 128)
 
@@ -263,8 +266,7 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         first, blocks = self.worker()
         problem, last = Int32(0), Int32(-1)
         for tile in range(first, tiles_of(table), blocks, unroll=1):
-            while table[problem + 1, FIRST] <= tile:
-                problem = problem + 1
+            problem = problem_of(table, tile, problem)
             if problem != last:
                 self.acquire(maps, problem)
                 last = problem
@@ -359,16 +361,46 @@ class GroupedHopperGemm(WarpSpecializedGemm):
     def multiply_of_problem(
         self,
         mma: StagedMma,
-        of_problem: Any,
-        ahead: Any,
+        group: GroupWork,
+        mine: Any,
         finish: Any,
         one: GroupPiece,
         descriptors: tuple,
         state: Any,
     ) -> Any:
-        """A consumer warpgroup's part of one output tile."""
-        acc, function = self.accumulators(mma.tiled_mma), of_problem(one.problem)
-        scales, coming = ahead(function, one)
+        """Consumer warpgroup ``mine``'s part of one output tile. Where the problem ends before it, the warpgroup only
+        releases the stages, and the tensor cores are the others'."""
+        part = (mine // self.config.split[1], mine % self.config.split[1])
+        how = mma, group, part, partial(finish, mine, part), one, descriptors
+        if cutlass.const_expr(one.shared is not None or self.config.split == (1, 1)):
+            state = self.multiply_part(*how, state)
+        else:
+            if self.has_part(group.table, one, part):
+                state = self.multiply_part(*how, state)
+            else:
+                state = self.mainloop.pass_over(mma.ring, state, one.multiplied, self.barrier(mine))
+        return state
+
+    def has_part(self, table: cute.Tensor, one: GroupPiece, part: tuple) -> Any:
+        """Whether a problem has elements in a warpgroup's part of a tile."""
+        (m, n, _), config = self.extents(table, one.problem), self.config
+        row, column = ((one.place[mode] * config.split[mode] + part[mode]) * config.part[mode] for mode in range(2))
+        return (row < m) & (column < n)
+
+    @cute.jit
+    def multiply_part(
+        self,
+        mma: StagedMma,
+        group: GroupWork,
+        part: tuple,
+        finish: Any,
+        one: GroupPiece,
+        descriptors: tuple,
+        state: Any,
+    ) -> Any:
+        """Multiply and write a consumer warpgroup's part of one output tile."""
+        acc, function = self.accumulators(mma.tiled_mma), group.function(one.problem)
+        scales, coming = self.ahead_of_group(mma.tiled_mma, group.table, group.scales, part, function, one)
         coming.load()
         if cutlass.const_expr(scales is None):
             state = self.mainloop.multiply(mma, acc, state, one.multiplied)

@@ -298,6 +298,18 @@ class TmaMainloop:
         mma.ring.consumer_release(release)
         return state
 
+    @cute.jit
+    def pass_over(self, ring: pipeline.PipelineTmaAsync, state: Any, k_tiles: Any, together: Any) -> Any:
+        """Release ``k_tiles`` stages unread, by one warpgroup; return the pipeline state after them. One thread
+        releases a stage for the warpgroup, all of which has waited for it by then (``together``, its barrier): a warp
+        that came two phases later would wait for the parity of another one."""
+        for _ in cutlass.range(k_tiles, unroll=1):
+            ring.consumer_wait(state)
+            together.arrive_and_wait()
+            ring.consumer_release(state)
+            state.advance()
+        return state
+
     def first_stage(self, mma: StagedMma, issue: Callable[[Any], None], state: Any) -> Any:
         """Wait for the first stage and ``issue`` its wgmma, which overwrite the accumulators. Return a second pipeline
         state, one stage behind ``state``: the stage that the wgmma in flight may still read."""
