@@ -50,15 +50,15 @@ def launch_add(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
     add_one_block(a, b, c).launch(grid=(1, 1, 1), block=(128, 1, 1))
 
 
-def host_us(runs: dict[str, Callable[[], Any]], rounds: int = 25, burst: int = BURST) -> dict[str, float]:
+def host_us(runs: dict[str, Callable[[], Any]], rounds: int = 25) -> dict[str, float]:
     times: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(rounds):
         for name, run in runs.items():
             torch.cuda.synchronize()
             start = time.perf_counter()
-            for _ in range(burst):
+            for _ in range(BURST):
                 run()
-            times[name].append((time.perf_counter() - start) / burst)
+            times[name].append((time.perf_counter() - start) / BURST)
     return {name: statistics.median(found) * 1e6 for name, found in times.items()}
 
 
@@ -176,37 +176,34 @@ def groups() -> dict[str, Callable[[], Any]]:
 def new_rows() -> dict[str, Callable[[], Any]]:
     """Calls that no launch was kept of, as a program makes them that sees another number of rows each time; all kernels
     are compiled. 1024 x 1024, of 8 experts where rows are in groups. "new rows": the ranges of 8 to 128 rows that plans
-    are made for were seen; "first rows": they were not, but others that take the same kernel."""
+    are made for were seen; "first rows": what is planned for them is not known, but there were calls of the kernel."""
     n, experts, e4m3, bf16 = 1024, 8, torch.float8_e4m3fn, torch.bfloat16
     dense, weights, rows = drawn(n, n), drawn(experts, n, n), random.Random(0).sample(range(513, 769), 256)
-    firsts = [*range(1000, 4096, 64), *range(4200, 16384, 128)]  # one of each range
     int4 = prepare_weight(
         torch.randint(-8, 8, (n, n), device="cuda", dtype=torch.int8), torch.rand(n, n // 128, device="cuda").bfloat16()
     )
     b8, weights8 = drawn(n, n).to(e4m3).T, weights.to(e4m3).mT
     columns, columns8 = torch.rand(1, n, device="cuda"), torch.rand(experts, n, device="cuda")
-    whole, scales = drawn(firsts[-1], n), torch.rand(firsts[-1], 1, device="cuda")
-    whole8, index = whole.to(e4m3), torch.randint(256, (firsts[-1],), device="cuda", dtype=torch.int32)
+    whole, scales = drawn(max(rows), n), torch.rand(max(rows), 1, device="cuda")
+    whole8, index = whole.to(e4m3), torch.randint(256, (max(rows),), device="cuda", dtype=torch.int32)
     places, factors = (
-        torch.randint(256, (firsts[-1], 2), device="cuda", dtype=torch.int32),
-        torch.rand(firsts[-1], 2, device="cuda"),
+        torch.randint(256, (max(rows), 2), device="cuda", dtype=torch.int32),
+        torch.rand(max(rows), 2, device="cuda"),
     )
     steps = torch.arange(1, experts + 1, device="cuda", dtype=torch.int32)
-    ends = {m: steps * (m // experts // 8 * 8) for m in (*rows, *firsts)}
+    ends = {m: steps * (m // experts // 8 * 8) for m in rows}
 
     products_by_matmul = sys.modules[matmul.__module__].REPEATED_PRODUCTS
 
     def new(product: Callable[..., Any], first: bool = False) -> Callable[[], Any]:
         numbers = itertools.chain([rows], itertools.cycle([m] for m in rows))  # all ranges first
-        if first:
-            numbers = itertools.cycle([m] for m in firsts)
 
         def run() -> None:
             for m in next(numbers):
                 repeated_call.CALLS.clear()
                 products_by_matmul.clear()
-                if first and m == firsts[0]:
-                    repeated_call.forget()
+                if first:
+                    forget_plans()
                 product(whole[:m], whole8[:m], scales[:m], ends[m], m)
 
         return run
@@ -232,6 +229,15 @@ def new_rows() -> dict[str, Callable[[], Any]]:
     }
     found = {f"new rows: {name}": new(product) for name, product in (ours | peers).items()}
     return found | {f"first rows: {name}": new(product, True) for name, product in ours.items()}
+
+
+def forget_plans() -> None:
+    """Forget what is decided for ranges of rows."""
+    for calls in repeated_call.OPEN.values():
+        for known, _ in calls.decided.values():
+            for decision in known.call.decisions:
+                choice = getattr(decision.again, "__self__", decision.again)
+                getattr(choice, "plans", {}).clear()
 
 
 def sparse() -> dict[str, Callable[[], Any]]:
@@ -273,7 +279,7 @@ def main() -> None:
     figures: dict[str, float] = {}
     for kind in ("", "new rows", "first rows"):  # the last two forget launches, those of others too
         of_kind = {name: run for name, run in runs.items() if kind_of(name) == kind}
-        figures |= host_us(of_kind, 20 * rounds, burst=1) if kind == "first rows" else host_us(of_kind, rounds)
+        figures |= host_us(of_kind, rounds)
     records = [{"what": name, "us": us} for name, us in figures.items()]
     table("host time of a launch", [(name, f"{us:.2f}") for name, us in figures.items()], ("launch", "us"))
     if "--write" in sys.argv:

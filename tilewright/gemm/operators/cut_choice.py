@@ -36,7 +36,7 @@ class CutChoice:
     sharing: bool
     simulated: bool
     """Whether the size is the one that the simulator finishes first."""
-    known: dict[int, tuple[AnyConfig, int]] = field(default_factory=dict, compare=False)
+    plans: dict[int, tuple[AnyConfig, int]] = field(default_factory=dict, compare=False)
     """What :meth:`launched` has said, by what is planned for."""
 
     @classmethod
@@ -61,9 +61,9 @@ class CutChoice:
     def launched(self, extent: int) -> tuple[AnyConfig, int]:
         """What a launch depends on beside the extent: the size, and the blocks of which each has tiles of its own."""
         planned = planned_rows(extent)
-        if planned not in self.known:
-            self.known[planned] = self.planned(planned)
-        return self.known[planned]
+        if planned not in self.plans:
+            self.plans[planned] = self.planned(planned)
+        return self.plans[planned]
 
     def planned(self, extent: int) -> tuple[AnyConfig, int]:
         """:meth:`launched` for an extent that is planned for."""
