@@ -10,7 +10,7 @@ import pytest
 
 from tilewright.errors import ArgumentError
 from tilewright.gemm import kernels
-from tilewright.gemm.family.group_times import NEAR, GroupTimes, skewed, usable
+from tilewright.gemm.family.group_times import LARGE_FLOPS, NEAR, GroupTimes, skewed, usable
 from tilewright.gemm.family.hopper_cost import CROWD
 from tilewright.gemm.family.plan_options import MIN_K_TILES
 from tilewright.gemm.kernel.group_table import blocks_of_tile, whole_tile
@@ -25,7 +25,7 @@ def times_of(name: str, dtype: str = "float16", sharing: bool = False) -> GroupT
     return usable_sizes([stand_in((264, 512, 1024), dtype, None, "k", "k")], kernels()[name], LIMITS, sharing)
 
 
-def plain_us(times: GroupTimes, number: int, products: Products, sharing: bool) -> float:
+def plain_us(times: GroupTimes, number: int, products: Products, sharing: bool, least: float = 0.0) -> float:
     """The rule for one size, product by product."""
     size, sms = times.sizes[number], LIMITS[0]
     loop, loads, ends = times.family.rates_us(size, LIMITS)
@@ -40,16 +40,24 @@ def plain_us(times: GroupTimes, number: int, products: Products, sharing: bool) 
     busy = min(1.0, k_tiles / MIN_K_TILES / sms if sharing else tiles / workers)
     k_tile = max(loop, loads * (1 + (CROWD - 1) * busy) / CROWD)
     if sharing:
-        return max(k_tiles / sms, MIN_K_TILES) * k_tile + (tiles / sms + 2) * ends
+        return max(least, max(k_tiles / sms, MIN_K_TILES) * k_tile + (tiles / sms + 2) * ends)
+    if 2 * sum(m * n * k for m, n, k in products) >= LARGE_FLOPS:
+        k_tile = max(k_tile, times.family.powered_us(size))
     each = [(count, deep * k_tile + ends) for count, deep in work]
-    return max(sum(count * us for count, us in each) / workers, max(us for _, us in each))
+    whole = sum(count * us for count, us in each)
+    return max(max(least, whole / workers) + whole / tiles / 2, max(us for _, us in each))
 
 
 @pytest.mark.parametrize("sharing", [False, True])
 @pytest.mark.parametrize("name", ["hopper_f16", "blackwell_f16", "sm120_f16", "tensorop_f16"])
 def test_times_of_all_sizes_are_those_of_each(name: str, sharing: bool) -> None:
     times = times_of(name, sharing=sharing)
-    for products in ([(256, 512, 1024)], [(7, 40, 4096), (3000, 40, 64), (1, 1, 1)], [(64, 4096, 7168)] * 64):
+    for products in (
+        [(256, 512, 1024)],
+        [(7, 40, 4096), (3000, 40, 64), (1, 1, 1)],
+        [(64, 4096, 7168)] * 64,
+        [(1024, 2048, 4096)] * 8,
+    ):
         found = (times.shared_us if sharing else times.us)(np.array(products, float))
         wanted = [plain_us(times, number, products, sharing) for number in range(len(times.sizes))]
         np.testing.assert_allclose(found, wanted, rtol=1e-12)
@@ -63,7 +71,7 @@ def test_a_cut_takes_the_first_or_the_longest_rows_of_those_that_are_near(read: 
     uneven = [(int(m), 1024, 512) for m in skewed(2000, groups)]
     least = times.family.memory_us(read + written)
     us = [
-        sum(max(least, plain_us(times, number, products, False)) for products in (even, uneven))
+        sum(plain_us(times, number, products, False, least) for products in (even, uneven))
         for number in range(len(times.sizes))
     ]
     near = [size for size, time in zip(times.sizes, us, strict=True) if time <= NEAR * min(us)]

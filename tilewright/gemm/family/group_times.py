@@ -18,6 +18,8 @@ from tilewright.gemm.family.hopper_cost import CROWD
 from tilewright.gemm.family.plan_options import MIN_K_TILES, Limits, Vector
 from tilewright.gemm.kernel.group_table import blocks_of_tile, whole_tile
 
+LARGE_FLOPS = 1e11
+"""From so many on power sets the clock: then what counts is how many elements of tiles are outside of products."""
 NEAR = 1.02
 """Times of the model that differ by less are equal."""
 
@@ -26,7 +28,8 @@ NEAR = 1.02
 class GroupTimes:
     """``sizes`` with what the model says of each: the extents along the products' M, N and K of a block's tile and of
     what is counted as one tile (3, sizes); how many of these are worked on at a time; microseconds of a k tile where
-    loads do not hold it up, of its loads where all multiprocessors load, and of the ends of a tile."""
+    loads do not hold it up, of its loads where all multiprocessors load, and of the ends of a tile; of a k tile where
+    power holds it up, as it does in ``LARGE_FLOPS``."""
 
     family: Any
     sizes: tuple[AnyConfig, ...]
@@ -37,6 +40,7 @@ class GroupTimes:
     loop: Vector
     loads: Vector
     ends: Vector
+    powered: Vector
 
     @classmethod
     def of(cls, family: Any, sizes: Sequence[AnyConfig], limits: Limits) -> GroupTimes:
@@ -50,19 +54,26 @@ class GroupTimes:
         whole = np.array([along(config, whole_tile(config)) for config in sizes], float).T
         workers = np.array([limits[0] / blocks_of_tile(config) for config in sizes])
         rates = np.array([family.rates_us(config, limits) for config in sizes]).T
-        return cls(family, tuple(sizes), limits[0], block, whole, workers, *rates)
+        powered = np.array([family.powered_us(config) for config in sizes])
+        return cls(family, tuple(sizes), limits[0], block, whole, workers, *rates, powered)
 
-    def us(self, extents: Vector) -> Vector:
-        """Microseconds of a group of (products, M N K), for each size: all multiprocessors share its tiles evenly, and
-        one has the longest tile."""
+    def us(self, extents: Vector, least: float = 0.0) -> Vector:
+        """Microseconds of a group of (products, M N K), for each size, where memory takes ``least``: all
+        multiprocessors share its tiles evenly, but half of them, on average, have no tile among the last ones; and one
+        has the longest tile."""
         m, n, k = (np.ceil(extent / size[:, None]) for extent, size in zip(extents.T, self.whole, strict=True))
         tiles = m * n
-        k_tile = self.k_tile_us(tiles.sum(axis=1) / self.workers)
+        count = tiles.sum(axis=1)
+        k_tile = self.k_tile_us(count / self.workers)
+        if 2 * extents.prod(axis=1).sum() >= LARGE_FLOPS:
+            k_tile = np.maximum(k_tile, self.powered)
         time = k * k_tile[:, None] + self.ends[:, None]
-        times: Vector = np.maximum((tiles * time).sum(axis=1) / self.workers, time.max(axis=1))
-        return times
+        work = (tiles * time).sum(axis=1)
+        evenly = np.maximum(least, work / self.workers) + work / np.maximum(count, 1) / 2
+        found: Vector = np.maximum(evenly, time.max(axis=1))
+        return found
 
-    def shared_us(self, extents: Vector) -> Vector:
+    def shared_us(self, extents: Vector, least: float = 0.0) -> Vector:
         """The same where blocks share the k tiles of all tiles evenly: the longest tile does not matter. A share has a
         tile cut at either end, whose sums are exchanged."""
         m, n, k = (np.ceil(extent / size[:, None]) for extent, size in zip(extents.T, self.block, strict=True))
@@ -70,7 +81,7 @@ class GroupTimes:
         work, whole = (tiles * np.maximum(k, 1)).sum(axis=1), tiles.sum(axis=1)
         k_tile = self.k_tile_us(work / MIN_K_TILES / sms)
         times: Vector = np.maximum(work / sms, MIN_K_TILES) * k_tile + (whole / sms + 2) * self.ends
-        return times
+        return np.maximum(least, times)
 
     def k_tile_us(self, busy: Vector) -> Vector:
         """Microseconds of a k tile where a part ``busy`` of the multiprocessors works, at most all."""
@@ -101,7 +112,7 @@ class GroupTimes:
         even = np.tile(np.array(extents, float), (groups, 1))
         uneven = even.copy()
         even[:, mode], uneven[:, mode] = np.ceil(extents[mode] / groups), skewed(extents[mode], groups)
-        times = np.maximum(least, us(even)) + np.maximum(least, us(uneven))
+        times = us(even, least) + us(uneven, least)
         near = np.flatnonzero(times <= NEAR * times.min())
         if written > read:
             return max((self.sizes[i] for i in near), key=self.family.run_bytes)

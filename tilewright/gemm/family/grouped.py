@@ -19,7 +19,7 @@ from tilewright.gemm.family.ampere_cost import ends_us as multistage_ends_us
 from tilewright.gemm.family.blackwell_cost import k_tile_us as tcgen05_k_tile_us
 from tilewright.gemm.family.blackwell_cost import store_us
 from tilewright.gemm.family.entry import KernelEntry
-from tilewright.gemm.family.hopper_cost import MEMORY_PER_US, ends_us, loads_us, loop_us
+from tilewright.gemm.family.hopper_cost import MEMORY_PER_US, ends_us, loads_us, loop_us, powered_us
 from tilewright.gemm.family.plan_options import Limits
 from tilewright.gemm.family.sm120_cost import loop_us as sm120_loop_us
 from tilewright.gemm.family.suited import limited, of_operands, reading, suited_entry
@@ -75,6 +75,10 @@ class GroupedFamily(ABC):
     def rates_us(self, config: Any, limits: Limits) -> tuple[float, float, float]:
         """Microseconds of a k tile where loads do not hold it up, of its loads where all multiprocessors load, and of
         the ends of a tile."""
+
+    def powered_us(self, config: Any) -> float:
+        """Microseconds of a k tile where power holds it up; 0 where that is not known."""
+        return 0.0
 
     def memory_us(self, moved: int) -> float:
         """Microseconds in which memory moves as many bytes; 0 where other bounds decide."""
@@ -165,6 +169,9 @@ class HopperGroups(GroupedFamily):
     def rates_us(self, config: Any, limits: Limits) -> tuple[float, float, float]:
         return self.loop_us(config), loads_us(config), ends_us(config, partial=False)
 
+    def powered_us(self, config: Any) -> float:
+        return powered_us(config)
+
     def loop_us(self, config: Any) -> float:
         """Microseconds of a k tile where loads do not hold it up."""
         return loop_us(config)
@@ -188,6 +195,9 @@ class TensorMemoryGroups(HopperGroups):
     def gathers(self, config: AnyConfig) -> bool:
         return super().fits(config)
 
+    def powered_us(self, config: Any) -> float:
+        return 0.0
+
     def shares(self, config: Any) -> bool:
         """Pairs have no memory for sums."""
         return bool(config.cluster_size == 1)
@@ -210,6 +220,9 @@ class Sm120Groups(HopperGroups):
     def shares(self, config: Any) -> bool:
         """Whether a thread has room beside its sums: what blocks exchange takes some 8 registers of addresses."""
         return bool(config.apart < MOST_SUMS[config.warpgroups])
+
+    def powered_us(self, config: Any) -> float:
+        return 0.0
 
     def loop_us(self, config: Any) -> float:
         return sm120_loop_us(config)
