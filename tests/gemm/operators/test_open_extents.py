@@ -6,6 +6,7 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,10 @@ from tilewright.gemm import (
     scaled_matmul,
 )
 from tilewright.gemm.epilogue.activations import Gated
-from tilewright.gemm.operators import repeated_call
+from tilewright.gemm.operators import launches, repeated_call
+from tilewright.gemm.operators.matmul import Request
 from tilewright.gemm.operators.open_extents import Known, Numbers, Place, exact_numbers, opened, places_of
+from tilewright.gemm.operators.planned import by_the_model
 from tilewright.gemm.operators.rows import planned_rows
 
 torch = pytest.importorskip("torch")
@@ -242,6 +245,26 @@ def derived_as_at_length(case: str, device: str, numbers: tuple[int, ...], long:
 def slots_of(launches: Any, places: Any) -> Any:
     """What is launched, and where addresses go."""
     return [(step.code, [x[:2] for x in step.slots]) for step in launches.bindings[0]], places
+
+
+def test_blocks_that_share_tiles_do_so_for_other_rows_on_any_stream(
+    long: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def planner(self: Request, entries: Any, may_pack: str) -> Any:
+        one = entries[0].only(entries[0].config)
+        return partial(by_the_model, [one], "stream_k", may_pack, ())
+
+    monkeypatch.setattr(Request, "planner", planner)
+    streams = iter((0, 0, 5, 0, 5))
+    monkeypatch.setattr(launches, "current_stream", lambda device, apart: next(streams))
+    with sim.options(arch="sm_90a", sms=3):
+        for turn, rows in enumerate((33, 40, 120, 50, 130)):
+            draw = drawing("cpu", turn)
+            a, b, scale = draw(rows, 1024, dtype=torch.int8), draw(N, 1024, dtype=torch.int8).T, draw(rows, 1)
+            found = scaled_matmul(a, b, scale, torch.ones(1), out_dtype=torch.float32)
+            np.testing.assert_array_equal(found.double(), a.double() @ b.double() * scale)
+    assert all(launched.workspace for _, call in long for launched, _ in call.launches)
+    assert [call.result.shape[0] for _, call in long] == [33, 40, 130], "130 rows have another tile"
 
 
 @pytest.mark.parametrize("case", ["rows by a prepared weight", "scales of rows", "groups"])

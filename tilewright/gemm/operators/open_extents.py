@@ -12,14 +12,15 @@ An operator names the modes that are open. It plans for ``planned_rows`` of the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from tilewright.gemm.operators.launches import PreparedLaunch, RecordedLaunches
+from tilewright.gemm.operators.launches import CAPTURED, Binding, Launches, PreparedLaunch
 from tilewright.gemm.operators.repeated import geometry
 from tilewright.gemm.operators.rows import WIDE_OFFSET, planned_rows
+from tilewright.ir.runtime import DevicePointer
 
 
 class Place(NamedTuple):
@@ -157,7 +158,9 @@ class OpenCall:
         if places is None or places.fixed:
             before = self.seen.setdefault((now.like, what), now)
             found = None if before is now else places_of(before, now)
-            if found is not None and (places is None or len(found.fixed) < len(places.fixed)):
+            if found is None:
+                self.seen[now.like, what] = now  # the memory of blocks that share tiles may be another one since
+            elif places is None or len(found.fixed) < len(places.fixed):
                 self.places[what] = places = found
         if places is None:
             return
@@ -173,11 +176,10 @@ class OpenCall:
         known = self.known.get(planned_rows(extents[0])) or next(found, None)
         if known is None:
             return None
-        (call, before, numbers), places = known
+        (call, before, _), places = known
         if any(extents[number] != before[number] for number in places.fixed):
             return None
-        exact = [x if which is None else extents[which] for x, which in zip(numbers.exact, places.exact, strict=True)]
-        made = with_numbers(call, iter(exact), zip(numbers.bounds, places.bounds, strict=True), spans)
+        made = with_extents(call, places, extents, spans)
         return None if is_wide(made.result) else made
 
 
@@ -209,12 +211,12 @@ def places_of(first: Known, second: Known) -> Places | None:
 
 def launched(call: Any) -> Any:
     """What a call launches and makes, but for its numbers; None where that cannot be launched by numbers alone: blocks
-    share tiles through memory that is bound at length."""
+    share tiles, whose number only what was decided says."""
     result, steps = call.result, []
     for launches, places in call.launches:
-        if launches.workspace:
+        if launches.workspace and not (call.decisions and launches.bindings):
             return None
-        for step in launches.bindings[0]:
+        for step in recorded_steps(launches):
             slots = tuple([(x.place, x.operand, x.shift, x.number) for x in step.slots])
             steps.append((step.code, places, slots, len(step.values), tuple([x[0] for x in step.exposed])))
     made = result and (result.stride, result.dtype, result.device, result.offset, result.spare)
@@ -222,14 +224,18 @@ def launched(call: Any) -> Any:
     return tuple(steps), made, checks, call.written, call.scratch, call.one, call.apart
 
 
+def recorded_steps(launches: Launches) -> Binding:
+    """The launches of a call, on the stream where it was recorded."""
+    return next(iter(launches.bindings.values()))
+
+
 def exact_numbers(call: Any) -> Iterator[Any]:
-    """In the order in which :func:`with_numbers` takes them."""
+    """In the order in which :func:`with_extents` takes them."""
     if call.result is not None:
         yield from call.result.shape
     for launches, _ in call.launches:
-        for step in launches.bindings[0]:
-            addresses = {slot.place for slot in step.slots}
-            yield from [x for place, x in enumerate(step.values) if place >= FIRST and place not in addresses]
+        for step in recorded_steps(launches):
+            yield from [None if isinstance(x, DevicePointer) else x for x in numbers_of(step).values()]
     for check, _ in call.checks:
         yield from check.args
 
@@ -238,10 +244,17 @@ FIRST = 2
 """The number of the first argument among the values of host code."""
 
 
+def numbers_of(step: PreparedLaunch) -> dict[int, Any]:
+    """The arguments of a launch that are no addresses of operands, by their places; in the simulator also the memory
+    that blocks share."""
+    addresses = {slot.place for slot in step.slots}
+    return {place: x for place, x in enumerate(step.values) if place >= FIRST and place not in addresses}
+
+
 def bounds(call: Any) -> Iterator[tuple[int, int]]:
-    """In the order in which :func:`with_numbers` takes them."""
+    """In the order in which :func:`with_extents` takes them."""
     for launches, places in call.launches:
-        for step in launches.bindings[0]:
+        for step in recorded_steps(launches):
             for operand, low, high in parts(step):
                 begin, end = part_of(operand, places, call.spans)
                 yield from ((low, low - begin), (high, high - end))
@@ -259,35 +272,63 @@ def part_of(operand: int, places: Any, spans: Sequence[tuple[int, int]]) -> tupl
     return spans[at] if at < len(spans) else (0, 0)
 
 
-def with_numbers(
-    call: Any, exact: Iterator[Any], limits: Iterator[tuple[tuple[int, int], bool]], spans: tuple[tuple[int, int], ...]
-) -> Any:
-    """The call with other numbers, for given tensors with these ``spans``."""
-    result = call.result
+class DerivedLaunches(Launches):
+    """The launches ``like`` others, each with ``changed(number, step)`` in its place, on any stream."""
+
+    def __init__(self, like: Launches, changed: Callable[[int, PreparedLaunch], PreparedLaunch]) -> None:
+        super().__init__(like.device, like.workspace)
+        self.like, self.changed = like, changed
+        if not like.workspace:
+            self.bind(0)
+
+    def bind(self, stream: Any) -> Binding:
+        steps = self.like.bindings.get(stream) or self.like.bind(stream)
+        binding = [self.changed(number, step) for number, step in enumerate(steps)]
+        if stream is not CAPTURED:
+            self.bindings[stream] = binding
+        return binding
+
+
+def with_extents(call: Any, where: Places, extents: tuple[int, ...], spans: tuple[tuple[int, int], ...]) -> Any:
+    """The call with other extents, for given tensors with these ``spans``."""
+    exact, moves, result = iter(where.exact), iter(where.bounds), call.result
+
+    def number(x: Any) -> Any:
+        which = next(exact)
+        return x if which is None else extents[which]
+
     if result is not None:
-        result = result.with_shape(tuple([next(exact) for _ in result.shape]))
+        result = result.with_shape(tuple([number(x) for x in result.shape]))
         size = result.dtype.itemsize
         spans = (*spans, (-result.offset * size, (result.elements - result.offset) * size))
     made = []
     for launches, places in call.launches:
-        new = RecordedLaunches(launches.device)
-        for step in launches.bindings[0]:
-            addresses = {slot.place for slot in step.slots}
-            values = [x if place < FIRST or place in addresses else next(exact) for place, x in enumerate(step.values)]
-            known = [
-                tuple(
-                    [
-                        edge + after if moves else x
-                        for edge, ((x, after), moves) in zip(part_of(operand, places, spans), limits, strict=False)
-                    ]
-                )
-                for operand, _, _ in parts(step)
-            ]
-            slots = [slot._replace(low=low, high=high) for slot, (low, high) in zip(step.slots, known, strict=False)]
-            exposed = tuple(
-                [(operand, *edges) for (operand, _, _), edges in zip(step.exposed, known[len(slots) :], strict=True)]
-            )
-            new.bindings[0].append(step._replace(values=values, slots=slots, exposed=exposed))
-        made.append((new, places))
-    checks = tuple([(partial(check.func, *[next(exact) for _ in check.args]), at) for check, at in call.checks])
+        changes = []
+        for step in recorded_steps(launches):
+            new = {place: which for place in numbers_of(step) if (which := next(exact)) is not None}
+            changes.append((new, [(next(moves), next(moves)) for _ in parts(step)]))
+        edges = partial(part_of, places=places, spans=call.spans), partial(part_of, places=places, spans=spans)
+        made.append((DerivedLaunches(launches, partial(step_with_extents, changes, edges, extents)), places))
+    checks = tuple([(partial(check.func, *[number(x) for x in check.args]), at) for check, at in call.checks])
     return replace(call, launches=tuple(made), result=result, spans=spans, checks=checks, disjoint=set())
+
+
+def step_with_extents(
+    changes: Sequence[Any], edges: tuple[Any, Any], extents: Sequence[int], number: int, step: PreparedLaunch
+) -> PreparedLaunch:
+    """A launch with other extents. ``changes``: for each launch, which extent a value is, by place, and which bounds of
+    each memory move; ``edges`` says from where to where."""
+    new, moves = changes[number]
+    values = step.values.copy()
+    for place, which in new.items():
+        values[place] = extents[which]
+    if values[1] is None:  # no machine that checks bounds
+        return step._replace(values=values)
+    known = []
+    for (operand, *limits), moved in zip(parts(step), moves, strict=True):
+        ends = zip(limits, *(of(operand) for of in edges), moved, strict=True)
+        known.append([x + now - before if moves_on else x for x, before, now, moves_on in ends])
+    slots = [slot._replace(low=low, high=high) for slot, (low, high) in zip(step.slots, known, strict=False)]
+    behind = zip(step.exposed, known[len(slots) :], strict=True)
+    exposed = tuple([(operand, low, high) for (operand, _, _), (low, high) in behind])
+    return step._replace(values=values, slots=slots, exposed=exposed)
