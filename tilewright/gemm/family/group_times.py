@@ -57,15 +57,15 @@ class GroupTimes:
         powered = np.array([family.powered_us(config) for config in sizes])
         return cls(family, tuple(sizes), limits[0], block, whole, workers, *rates, powered)
 
-    def us(self, extents: Vector, least: float = 0.0) -> Vector:
+    def us(self, extents: Vector, least: float = 0.0, powered: bool = True) -> Vector:
         """Microseconds of a group of (products, M N K), for each size, where memory takes ``least``: all
         multiprocessors share its tiles evenly, but half of them, on average, have no tile among the last ones; and one
-        has the longest tile."""
+        has the longest tile. ``powered``: large products are held up by power."""
         m, n, k = (np.ceil(extent / size[:, None]) for extent, size in zip(extents.T, self.whole, strict=True))
         tiles = m * n
         count = tiles.sum(axis=1)
         k_tile = self.k_tile_us(count / self.workers)
-        if 2 * extents.prod(axis=1).sum() >= LARGE_FLOPS:
+        if powered and 2 * extents.prod(axis=1).sum() >= LARGE_FLOPS:
             k_tile = np.maximum(k_tile, self.powered)
         time = k * k_tile[:, None] + self.ends[:, None]
         work = (tiles * time).sum(axis=1)
@@ -73,7 +73,7 @@ class GroupTimes:
         found: Vector = np.maximum(evenly, time.max(axis=1))
         return found
 
-    def shared_us(self, extents: Vector, least: float = 0.0) -> Vector:
+    def shared_us(self, extents: Vector, least: float = 0.0, powered: bool = True) -> Vector:
         """The same where blocks share the k tiles of all tiles evenly: the longest tile does not matter. A share has a
         tile cut at either end, whose sums are exchanged."""
         m, n, k = (np.ceil(extent / size[:, None]) for extent, size in zip(extents.T, self.block, strict=True))
@@ -112,7 +112,8 @@ class GroupTimes:
         even = np.tile(np.array(extents, float), (groups, 1))
         uneven = even.copy()
         even[:, mode], uneven[:, mode] = np.ceil(extents[mode] / groups), skewed(extents[mode], groups)
-        times = us(even, least) + us(uneven, least)
+        long = mode != 2  # where K is cut, main loops are short, and power was not measured
+        times = us(even, least, long) + us(uneven, least, long)
         near = np.flatnonzero(times <= NEAR * times.min())
         if written > read:
             return max((self.sizes[i] for i in near), key=self.family.run_bytes)

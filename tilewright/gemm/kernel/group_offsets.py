@@ -38,6 +38,11 @@ class Groups(Protocol):
     @property
     def rows(self) -> GatheredRows | None: ...
 
+    @property
+    def cuts_tiles(self) -> bool:
+        """Whether problems end anywhere in the tiles of D."""
+        ...
+
     def fill(self, table: cute.Tensor, problem: Any, config: AnyConfig) -> None:
         """Write the row of ``problem``; by one warp."""
 
@@ -47,6 +52,7 @@ class HostGroups:
     """The host has filled the table."""
 
     rows: Any = None
+    cuts_tiles: Constexpr[bool] = True
 
     def fill(self, table: cute.Tensor, problem: Any, config: AnyConfig) -> None:
         """Nothing is left to do."""
@@ -81,6 +87,11 @@ class OffsetGroups:
     every: Any = None
     """An Int32: group i begins at i * every, and ``offsets[i]`` is how many elements it has, at most as many; what lies
     between groups is in none of the table's rows."""
+
+    @property
+    def cuts_tiles(self) -> bool:
+        """Not where K is cut."""
+        return self.mode != 2
 
     @cute.jit
     def fill(self, table: cute.Tensor, problem: Any, config: AnyConfig) -> None:

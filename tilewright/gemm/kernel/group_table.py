@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tilewright import Constexpr, Int32, cute
+from tilewright import Constexpr, Int32, const_expr, cute
 from tilewright.errors import ConstraintError
 from tilewright.gemm.access import AccessRequirement
 from tilewright.gemm.config import AnyConfig, Major, Operand
@@ -159,15 +159,19 @@ def whole_tile(config: AnyConfig) -> tuple[int, int, int]:
 
 
 @cute.jit
-def problem_of(table: cute.Tensor, tile: Any, problem: Any) -> Any:
-    """The problem that a tile is of: ``problem`` or one after it. The lanes of a warp look at one each: a load for each
-    problem that is passed over would be on the way to every tile, and there are dozens of them."""
-    last, passed = cute.size(table, mode=[0]) - 2, Int32(LANES)
-    lane = cute.arch.lane_idx()
-    while passed == LANES:
-        is_later = table[cute.min(problem + lane, last) + 1, FIRST] <= tile
-        passed = cute.arch.popc(cute.arch.vote_ballot_sync(is_later))
-        problem = problem + passed
+def problem_of(table: cute.Tensor, tile: Any, problem: Any, cuts_tiles: Constexpr) -> Any:
+    """The problem that a tile is of: ``problem`` or one after it. Where each problem has few tiles (``cuts_tiles``), a
+    block passes over dozens from tile to tile: the lanes of a warp look at one each, in the time of one load."""
+    if const_expr(cuts_tiles):
+        last, passed = cute.size(table, mode=[0]) - 2, Int32(LANES)
+        lane = cute.arch.lane_idx()
+        while passed == LANES:
+            is_later = table[cute.min(problem + lane, last) + 1, FIRST] <= tile
+            passed = cute.arch.popc(cute.arch.vote_ballot_sync(is_later))
+            problem = problem + passed
+    else:
+        while table[problem + 1, FIRST] <= tile:
+            problem = problem + 1
     return problem
 
 

@@ -73,6 +73,8 @@ class GroupWork:
     """Whether the sums of each k tile are multiplied by scales of blocks."""
     scales: ScaleStages | None = None
     """Those of the stages."""
+    cuts_tiles: bool = True
+    """Whether problems end anywhere in their tiles, of which they may have few."""
 
 
 class GroupedHopperGemm(WarpSpecializedGemm):
@@ -132,6 +134,7 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         self.multiply_all(
             loads,
             groups.rows,
+            groups.cuts_tiles,
             tma_D,
             tD,
             table,
@@ -185,6 +188,7 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         self,
         loads: tuple,
         rows: Any,
+        cuts_tiles: cutlass.Constexpr,
         tma_D: cute.CopyAtom,
         tD: cute.Tensor,
         table: cute.Tensor,
@@ -202,11 +206,13 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         _, stages, sD = self.shared_memory(stage_layouts, sD_layout)
         scales, ring = ScaleStages.create(self.config), self.ring(stages)
         wait_then_let_next_begin()
-        walk = partial(self.walk, table)
+        walk = partial(self.walk, table, cuts_tiles)
         if cutlass.const_expr(shares is not None):
             walk = partial(self.walk_shares, table, shares)
         of_problem, scaled = partial(function_of, function, table), block_scales(function) is not None
-        group = GroupWork(table, maps, rows, loads, stages, ring, walk, of_problem, tiled_mma, scaled, scales)
+        group = GroupWork(
+            table, maps, rows, loads, stages, ring, walk, of_problem, tiled_mma, scaled, scales, cuts_tiles
+        )
         finish = partial(self.write_of_problem, epilogue_mma, tma_D, tD, sD, table)
         self.roles_of_groups(warp, warpgroup, group, finish)
 
@@ -260,13 +266,13 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         return place
 
     @cute.jit
-    def walk(self, table: cute.Tensor, maps: tuple, piece: Any, state: Any) -> Any:
+    def walk(self, table: cute.Tensor, cuts_tiles: bool, maps: tuple, piece: Any, state: Any) -> Any:
         """``state = piece(one, descriptors, state)`` for each tile of this block, a :class:`GroupPiece`. The warps that
         call it copy by the tensor maps ``maps(problem)``."""
         first, blocks = self.worker()
         problem, last = Int32(0), Int32(-1)
         for tile in range(first, tiles_of(table), blocks, unroll=1):
-            problem = problem_of(table, tile, problem)
+            problem = problem_of(table, tile, problem, cuts_tiles)
             if problem != last:
                 self.acquire(maps, problem)
                 last = problem
@@ -372,7 +378,7 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         releases the stages, and the tensor cores are the others'."""
         part = (mine // self.config.split[1], mine % self.config.split[1])
         how = mma, group, part, partial(finish, mine, part), one, descriptors
-        if cutlass.const_expr(one.shared is not None or self.config.split == (1, 1)):
+        if cutlass.const_expr(one.shared is not None or self.config.split == (1, 1) or not group.cuts_tiles):
             state = self.multiply_part(*how, state)
         else:
             if self.has_part(group.table, one, part):
