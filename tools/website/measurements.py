@@ -95,6 +95,7 @@ SUBJECTS = {
             "weights-in-registers",
             "rows-of-8-bits",
             "weights-written-out",
+            "groups-from-tile",
         ),
     ),
     "ampere": Subject(

@@ -13,7 +13,17 @@ from typing import Any, Protocol
 from tilewright import Constexpr, Int32, Int64, const_expr, cute, range, range_constexpr
 from tilewright.gemm.access import VECTOR
 from tilewright.gemm.config import AnyConfig, Major
-from tilewright.gemm.kernel.group_table import ADDRESS, BIAS, EXTENT, FIRST, ITERATION, ORIGIN, PITCH, whole_tile
+from tilewright.gemm.kernel.group_table import (
+    ADDRESS,
+    BIAS,
+    EXTENT,
+    FIRST,
+    ITERATION,
+    LANES,
+    ORIGIN,
+    PITCH,
+    whole_tile,
+)
 from tilewright.gemm.kernel.overlap import wait_then_let_next_begin
 from tilewright.gemm.schedule.group_shares import least_iterations
 
@@ -21,7 +31,6 @@ MODES = ((0, 2), (1, 2), (0, 1))
 """The modes of A, B and D: 0 is M, 1 is N, 2 is K."""
 COLUMNS_OF = ((0,), (1,), (2, 3))
 """Columns of the table from ADDRESS and from PITCH on that say where A, B and D are; C is D."""
-LANES = 32
 
 
 @dataclass(frozen=True)
