@@ -209,10 +209,8 @@ class GroupedHopperGemm(WarpSpecializedGemm):
         walk = partial(self.walk, table, cuts_tiles)
         if cutlass.const_expr(shares is not None):
             walk = partial(self.walk_shares, table, shares)
-        of_problem, scaled = partial(function_of, function, table), block_scales(function) is not None
-        group = GroupWork(
-            table, maps, rows, loads, stages, ring, walk, of_problem, tiled_mma, scaled, scales, cuts_tiles
-        )
+        applied, scaled = partial(function_of, function, table), block_scales(function) is not None
+        group = GroupWork(table, maps, rows, loads, stages, ring, walk, applied, tiled_mma, scaled, scales, cuts_tiles)
         finish = partial(self.write_of_problem, epilogue_mma, tma_D, tD, sD, table)
         self.roles_of_groups(warp, warpgroup, group, finish)
 
