@@ -53,9 +53,9 @@ class GroupTimes:
         block = np.array([along(config, config.tile) for config in sizes], float).T
         whole = np.array([along(config, whole_tile(config)) for config in sizes], float).T
         workers = np.array([limits[0] / blocks_of_tile(config) for config in sizes])
-        rates = np.array([family.rates_us(config, limits) for config in sizes]).T
+        loop, loads, ends = np.array([family.rates_us(config, limits) for config in sizes]).T
         powered = np.array([family.powered_us(config) for config in sizes])
-        return cls(family, tuple(sizes), limits[0], block, whole, workers, *rates, powered)
+        return cls(family, tuple(sizes), limits[0], block, whole, workers, loop, loads, ends, powered)
 
     def us(self, extents: Vector, least: float = 0.0, powered: bool = True) -> Vector:
         """Microseconds of a group of (products, M N K), for each size, where memory takes ``least``: all
