@@ -139,6 +139,22 @@ def never_freed(bug: bool) -> None:
     run(plain(free="never" if bug else "after"), bug)
 
 
+@pair("tcgen05.dealloc of 32 columns at 0x0, which are not allocated as such", "cute.arch.dealloc_tmem(base, COLUMNS)")
+def freed_by_each_warp(bug: bool) -> None:
+    """Another block of the multiprocessor may have got the columns in between."""
+
+    @cute.kernel
+    def kernel(y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        base, warp = allocated(COLUMNS)
+        cute.arch.sync_threads()
+        if warp < (4 if bug else 1):
+            cute.arch.dealloc_tmem(base, COLUMNS)
+        y[t] = cutlass.Float32(1.0)
+
+    launch(kernel, from_dlpack(np.zeros(128, np.float32)), block=128)
+
+
 @pair("tcgen05.ld.32x32b.x32: warp", "cute.copy(load, part, taken)")
 def lanes_of_another_warp(bug: bool) -> None:
     run(plain(turned=32 if bug else 0), bug)
