@@ -32,9 +32,9 @@ class Mixed(CallsOfModels):
         "dtype": ("f16", "bf16", "e4m3"),
         "bits": (4, 8),
         "zeros": (False, True),
-        "group": (64, 128, 32),
+        "group": (64, 128, 32, None),
         "scales": ("f16", "bf16", "f32"),
-        "a": ("rows", "padded", "odd"),
+        "a": ("rows", "padded", "odd", "columns", "spread"),
         "bias": (False, True),
         "scale_a": (None, "one", "rows"),
         "activation": (None, "relu"),
@@ -48,14 +48,15 @@ class Mixed(CallsOfModels):
 
     def fill(self) -> None:
         self.x, self.y, self.v = self.integers(70, self.k), self.integers(self.n, self.k), self.integers(self.n)
-        self.scales = {group: self.powers(self.n, self.k // group) for group in (32, 64, 128)}
-        self.points = {group: self.numbers.integers(0, 4, (self.n, self.k // group)) for group in (32, 64, 128)}
+        counts = {group: self.k // group if group else 1 for group in (32, 64, 128, None)}
+        self.scales = {group: self.powers(self.n, count) for group, count in counts.items()}
+        self.points = {group: self.numbers.integers(0, 4, (self.n, count)) for group, count in counts.items()}
         self.factors = self.powers(70)
 
     def call(self, **s: Any) -> tuple[Any, np.ndarray]:
         m, of = (3, 33, 70, 36, 39, 5, 8, 35, 0)[s["rows"]], {**FLOATS, **EIGHT}[s["dtype"]]
-        group, a = s["group"], laid(self.floats(self.x[:m], of), s["a"])
-        scales, points = self.scales[group], self.points[group] if s["zeros"] and s["bits"] == 4 else None
+        group, a = s["group"] or self.k, laid(self.floats(self.x[:m], of), s["a"])
+        scales, points = self.scales[s["group"]], self.points[s["group"]] if s["zeros"] and s["bits"] == 4 else None
         numbers = self.y if points is None else self.y + 3  # with zero points they are 0 to 15
         spread = numbers - (0 if points is None else np.repeat(points, group, 1))
         wanted = (self.x[:m] @ (spread * np.repeat(scales.astype(np.float64), group, 1)).T).astype(np.float64)
@@ -121,7 +122,7 @@ class Groups(CallsOfModels):
     """``grouped_matmul``: each mode is cut, rows are read by index, tiles are shared, a gate is applied."""
 
     choices: ClassVar = {
-        "cut": ("rows", "columns", "depth"),
+        "cut": ("rows", "columns", "depth", "counts"),
         "decomposition": ("auto", "stream_k", "data_parallel"),
         "indexed": (False, True),
         "gate": (None, "relu"),
@@ -147,7 +148,11 @@ class Groups(CallsOfModels):
         of, ends = FLOATS[s["dtype"]], [min(end, m) for end in self.ends]
         begins = [0, *ends]
         x, y, index = self.x, self.y, None
-        if s["cut"] == "rows":
+        if s["cut"] == "counts":
+            a, b, wanted = self.floats(x[:, :m], of), self.floats(y, of), np.zeros((3, m, self.n))
+            for i, count in enumerate(ends):
+                wanted[i, :count] = x[i, :count] @ y[i]
+        elif s["cut"] == "rows":
             rows = x[0, : m // 2 + 1 if s["indexed"] else m]
             a, b, wanted = laid(self.floats(rows, of), s["a"]), self.floats(y, of), np.zeros((m, self.n))
             if s["indexed"]:
@@ -180,6 +185,12 @@ class Groups(CallsOfModels):
             wanted = np.maximum(wanted[:, ::2], 0) * wanted[:, 1::2]
         elif s["into"]:
             more["out"] = self.full(wanted.shape, of)
+        if s["cut"] == "counts":
+            if s["into"]:
+                behind = np.arange(wanted.shape[1]) >= np.array(ends)[:, None]
+                wanted = np.where(behind[:, :, None], 99.0, wanted)
+            with sim.options(arch=s["arch"]) if s["arch"] else contextlib.nullcontext():
+                return grouped_matmul(a, b, counts=self.tensor(np.array(ends, np.int32)), **more), wanted
         with sim.options(arch=s["arch"]) if s["arch"] else contextlib.nullcontext():
             found = grouped_matmul(a, b, self.tensor(np.array(ends, np.int32)), **more)
         return found, wanted
@@ -190,7 +201,7 @@ class RowSums(CallsOfModels):
 
     choices: ClassVar = {
         "dtype": tuple(FLOATS),
-        "source": ("rows", "padded", "odd"),
+        "source": ("rows", "padded", "odd", "columns", "spread"),
         "weights": ("rows", "columns"),
         "into": (False, True),
         "rows": ROWS,
