@@ -274,3 +274,26 @@ def test_text() -> None:
     assert compiled.ptx.count("kind::mxf4nvf4.block_scale.block16 [") == MMAS
     with pytest.raises(ConstraintError, match="needs sm_103a \\(no other GPU has it\\)"):
         tilewright.cuda.emit(kernel, "sm_100a")
+
+
+@pytest.mark.parametrize(
+    ("stage", "expected"),
+    [
+        (
+            ((((8, 4, 4), (16, 4)), 1, 3), (((16, 128, 4), (0, 1)), 0, 512)),
+            "((((32,4),4),(16,4)),1,(1,3)):((((262144,4),8388608),(0,1)),0,(0,16))",
+        ),
+        (
+            (((((32, 4), 1), (16, 1)), 1, 12), None),
+            "((((32,4),4),(16,1)),1,(4,3)):((((262144,4),8388608),(0,1)),0,(1,16))",
+        ),
+    ],
+    ids=["four_factors_of_a_row", "one_factor"],
+)
+def test_tensor_memory_keeps_the_factors_of_the_programs_layout(stage: Any, expected: str) -> None:
+    """A program lays out the factors of its stage by itself: FlashInfer's and NVIDIA's kernels take four of a row."""
+    shape, stride = stage
+    op = tcgen05.SM103MmaMXF4NVF4Op(E4M3, (128, 128, 96), ONE, SMEM)
+    layout = cute.make_layout(shape) if stride is None else cute.make_layout(shape, stride=stride)
+    sfa = blockscaled_layout.make_tmem_layout_sfa(cute.make_tiled_mma(op), (128, 128, 768), 16, layout)
+    assert str(sfa) == expected

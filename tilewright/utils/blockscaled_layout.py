@@ -157,8 +157,11 @@ def _for_warps(tiled_mma: Any, rows: int, k: int, vec: int, stages: int) -> Layo
 
 def _in_tensor_memory(tiled_mma: Any, tiler: Any, vec: int, smem_layout: Any, which: str) -> Layout:
     if tiled_mma.instruction.rows_go_on:
-        tiler = (tiler[0], tiler[1], vec * size(smem_layout.shape[2]))
+        rows = int(tiler[0]) // tiled_mma.instruction.ctas if which == "A" else int(tiler[1])
+        tiler = (tiler[0], tiler[1], size(smem_layout) // (128 * ceil_div(rows, 128)))
     tile = _tile(tiled_mma, tiler, vec, which)
+    if tiled_mma.instruction.rows_go_on:  # one factor, or a row's four of a block, as the program's layout has them
+        tile = tile._replace(mma_k=size(smem_layout.shape[0][1]))
     if size(smem_layout) != size(tile.smem_layout()):
         raise ConstraintError(
             f"make_tmem_layout_sf{which.lower()}: the layout of one stage is {tile.smem_layout()}, not {smem_layout}"
