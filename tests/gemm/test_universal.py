@@ -121,6 +121,9 @@ def test_factors_of_rows_are_not_those_of_columns() -> None:
     assert "alpha is an array of Int32, which does not multiply sums of Float32" in (
         GemmUniversal().can_implement(arguments).message
     )
+    torch = pytest.importorskip("torch")
+    arguments, _, _ = problem(alpha=torch.ones(1, requires_grad=True))
+    assert "alpha asks for a gradient" in GemmUniversal().can_implement(arguments).message
     c = np.ones((M, N), np.float32)
     arguments, d, expected = problem(C=c, alpha=np.full(1, 2, np.float32), beta=3.0)
     GemmUniversal()(arguments)

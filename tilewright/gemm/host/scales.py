@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.errors import ArgumentError
-from tilewright.gemm.arrays import dynamic
+from tilewright.gemm.arrays import asks_for_gradient, dynamic
 from tilewright.gemm.epilogue.functions import Chain, LinearCombination, Residual, ScaledSource
 from tilewright.gemm.epilogue.scales import PerRowLinComb
 from tilewright.gemm.family.entry import KernelEntry
@@ -75,6 +75,8 @@ def factor_of(name: str, value: Any, acc: Any) -> Any:
     if not is_array(value):
         check_scale(name, value)
         return acc(int(value) if acc.is_integer else float(value))
+    if asks_for_gradient(value):
+        raise ArgumentError(f"{name} asks for a gradient (requires_grad), and this call records none: detach it")
     dtype = array_of(value).dtype
     if not acc.is_same_kind(dtype):
         raise ArgumentError(f"{name} is an array of {dtype}, which does not multiply sums of {acc}")
