@@ -402,3 +402,17 @@ def test_rows_of_four_bytes_copied_as_a_type_of_eight(internal: Any) -> None:
     x, out = np.arange(256, dtype=np.uint8).reshape(16, 4, 4), np.zeros((4, 32), np.uint8)
     host(from_dlpack(x.transpose(2, 1, 0), assumed_align=16), out)
     np.testing.assert_array_equal(out.T.reshape(-1), np.arange(128, 256))
+
+
+def test_warps_end_by_the_operation_that_cute_arch_imports() -> None:
+    """cuDNN's grouped GEMMs end blocks without tokens by ``cute.arch.nvvm.exit()``."""
+
+    @cute.jit
+    def first_warp(t: Any, p: Any) -> Any:
+        if t >= 32:
+            cute.arch.nvvm.exit()
+        cute.arch.sync_threads()
+        cute.arch.store(p + t, cutlass.Int32(7))
+        return t
+
+    assert per_thread(first_warp, 64, memory=[0] * 64)[1][31:33] == [7, 0]

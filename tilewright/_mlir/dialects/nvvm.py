@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Any
 
 from tilewright._names import attach
+from tilewright.atoms.exit import Exit
 from tilewright.errors import ConstraintError
 from tilewright.ir.types import ScalarType, Type
 from tilewright.lang.device import atomic, barriers, mbarriers, single, threads, warps
@@ -22,7 +23,7 @@ from tilewright.lang.device.bulk_tensors import load_tensor as cp_async_bulk_ten
 from tilewright.lang.device.bulk_tensors import prefetch_tensor as cp_async_bulk_tensor_prefetch
 from tilewright.lang.device.bulk_tensors import reduce_tensor as cp_async_bulk_tensor_reduce
 from tilewright.lang.device.bulk_tensors import store_tensor as cp_async_bulk_tensor_global_shared_cta
-from tilewright.lang.device.calls import operand
+from tilewright.lang.device.calls import call, operand
 from tilewright.lang.device.packed_floats import CVTPackFloatKind, SaturationModeKind, cvt_packfloat, cvt_packfloat_f32
 from tilewright.lang.numbers.numeric import (
     BFloat16,
@@ -61,6 +62,7 @@ __all__ = [
     "cvt_packfloat",
     "cvt_packfloat_f32",
     "elect_sync",
+    "exit",
     "fmax",
     "fmin",
     "red",
@@ -285,6 +287,12 @@ def barrier_cta_sync(
 ) -> None:
     """``cute.arch.barrier`` by number; ``aligned=False``: threads of a warp may come one after another."""
     barriers.barrier(barrier_id=Int32(barrier), number_of_threads=None if thread_count is None else Int32(thread_count))
+
+
+def exit(*, loc: Any = None, ip: Any = None) -> None:
+    """The warps that are here end. Barriers of all threads of the block, and those of the cluster, wait for them no
+    longer. Of a warp all threads end, or none."""
+    call(Exit())
 
 
 def cp_async_mbarrier_arrive_shared(addr: Any, *, noinc: bool = False, loc: Any = None, ip: Any = None) -> None:
