@@ -40,8 +40,13 @@ SCALES = (
     ("1 x 128 by 128 x 128", "scaled_h200_2026-11-28", "block"),
 )
 """Scales of e4m3: the name, the file that has them last, and their set there."""
-GROUPED = FP8_GROUPED = "grouped_h200_2026-11-28"
-GROUPS = ("forward even", "forward skewed", "weights even", "weights skewed")
+FP8_GROUPED = "grouped_h200_2026-11-29"
+GROUPS = tuple(
+    (f"{form} {spread}", file)
+    for form, file in (("forward", "grouped_h200_2026-11-29"), ("weights", "grouped_h200_2026-11-28"))
+    for spread in ("even", "skewed")
+)
+"""Products of groups: the set, and the file that has it last."""
 
 SUBJECTS = {
     "hopper": Subject(
@@ -121,7 +126,7 @@ SUBJECTS = {
                 (Row("batched", "batched_h200_2026-11-24", {}, "torch_us"),), "of torch.bmm",
             ),
             "groups of matrices": (
-                tuple(Row(form, GROUPED, {"set": form}, "torch_us") for form in GROUPS), "of torch._grouped_mm",
+                tuple(Row(form, file, {"set": form}, "torch_us") for form, file in GROUPS), "of torch._grouped_mm",
             ),
             "products with an epilogue": (
                 (Row("24 epilogues", "epilogues_h200_2026-11-24", {}, "torch_us"),), "of PyTorch",
