@@ -15,7 +15,7 @@ from tilewright import Boolean, Float16, Float32, Int32, cute, pipeline, sim
 from tilewright._mlir.dialects import cute_nvgpu, math
 from tilewright.cute.nvgpu import CopyUniversalOp, cpasync, tcgen05
 from tilewright.cute.runtime import from_dlpack
-from tilewright.errors import ConstraintError, SimulationError
+from tilewright.errors import ConstraintError, SimulationError, StagingError
 from tilewright.experimental import primitives as prims
 from tilewright.testing import per_thread
 
@@ -416,3 +416,54 @@ def test_warps_end_by_the_operation_that_cute_arch_imports() -> None:
         return t
 
     assert per_thread(first_warp, 64, memory=[0] * 64)[1][31:33] == [7, 0]
+
+
+class _Extension:
+    """As cuDNN's extensions of a scheduler of groups: no values of its own, and a note of the group at hand."""
+
+    def __extract_mlir_values__(self) -> list[Any]:
+        return []
+
+    def __new_from_mlir_values__(self, values: list[Any]) -> _Extension:
+        return _Extension()
+
+    def update(self, group: Any) -> None:
+        self.offset = group * 10
+
+    def get(self, group: Any) -> Any:
+        return self.offset + 1 if cutlass.const_expr(hasattr(self, "offset")) else group * 10 + 2
+
+
+class _Kept(_Extension):
+    def __new_from_mlir_values__(self, values: list[Any]) -> _Extension:
+        return self
+
+
+@cute.kernel
+def _groups(x: cute.Tensor, kind: cutlass.Constexpr) -> None:
+    extension, group = kind(), Int32(x[0])
+    while group < 3:
+        extension.update(group)
+        x[group] = extension.get(group)
+        group += 1
+    if x[4] == 0:
+        extension.update(group)
+        x[3] = extension.get(group)
+    x[4] = extension.get(group)
+
+
+@cute.jit
+def _all_groups(x: cute.Tensor, kind: cutlass.Constexpr) -> None:
+    _groups(x, kind).launch(grid=(1, 1, 1), block=(1, 1, 1))
+
+
+def test_attributes_that_a_region_adds_to_an_object_of_values_end_with_it() -> None:
+    """Past a region, the protocol has the program make the object again, without them."""
+    x = np.zeros(5, np.int32)
+    _all_groups(from_dlpack(x), _Extension)
+    assert list(x) == [1, 11, 21, 31, 32]
+
+
+def test_attributes_that_an_object_of_values_keeps_may_not_come_in_a_region() -> None:
+    with pytest.raises(StagingError, match="'extension' changes its attributes in the run-time while loop"):
+        _all_groups(from_dlpack(np.zeros(5, np.int32)), _Kept)

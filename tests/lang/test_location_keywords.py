@@ -17,7 +17,7 @@ NONE: Any = {"loc": None, "ip": None}
 INTERNAL = {
     "Tensor": {"advanced", "compose", "moved", "through", "to", "widened", "with_layout"},
     **dict.fromkeys(("TiledMma", "ThrMma", "MmaAtom"), {"places_of_factors", "words_of_factors"}),
-    "Pointer": {"ir_value", "load_place", "store_place", "unswizzled", "value"},
+    "Pointer": {"ir_value", "known_aligned", "load_place", "store_place", "unswizzled", "value"},
 }
 """Methods that programs do not call."""
 

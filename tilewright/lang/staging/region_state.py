@@ -96,6 +96,7 @@ class RegionState:
         self, path: str, holder: Any, store: Store, before: Held, held: Held, values: Sequence[Any], region: Any
     ) -> None:
         """Find the places of one store that changed."""
+        held = _without_forgotten(holder, before, held)
         keys = list(held)
         # New keys may only be what a cached_property remembers: it would be computed on either path.
         kept = keys[: len(before)] == list(before)
@@ -172,6 +173,24 @@ def _note(value: Any) -> None:
         new = held.get(name)
         if type(old) is list and type(new) is list and len(old) == len(new) and all(map(same, old, new)):
             held[name] = old
+
+
+def _without_forgotten(holder: Any, before: Held, held: Held) -> Held:
+    """Take the attributes back that a region adds to an object of the value protocol, if a copy of it would not have
+    them: past the end of a region, the protocol's object is such a copy. ``hasattr`` tells the class that."""
+    new = [key for key in held if key not in before]
+    attributes = getattr(holder, "__dict__", {})
+    if not new or not has_protocol(holder) or any(k not in attributes or hasattr(type(holder), k) for k in new):
+        return held
+    try:
+        copy = holder.__new_from_mlir_values__(holder.__extract_mlir_values__())
+    except Exception:  # whatever a class of the program raises where it is not complete
+        return held
+    if copy is holder or any(hasattr(copy, key) for key in new):
+        return held
+    for key in new:
+        delattr(holder, key)
+    return {key: value for key, value in held.items() if key in before}
 
 
 def _is_cached(holder: Any, key: Any, value: Any) -> bool:
