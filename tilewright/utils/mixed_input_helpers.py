@@ -71,7 +71,7 @@ class TransformMode(Enum):
 # -- layouts and operations ------------------------------------------------------------------------------------------
 
 
-def get_transform_a_source(a_major_mode: OperandMajorMode) -> OperandSource:
+def get_transform_a_source(a_major_mode: OperandMajorMode, *, loc: Any = None, ip: Any = None) -> OperandSource:
     """Where the converted A is: in tensor memory if it is K-major, in shared memory else.
 
     >>> get_transform_a_source(OperandMajorMode.K)
@@ -80,7 +80,7 @@ def get_transform_a_source(a_major_mode: OperandMajorMode) -> OperandSource:
     return OperandSource.TMEM if a_major_mode is OperandMajorMode.K else OperandSource.SMEM
 
 
-def get_tma_atom_kind(mcast: Any, use_2cta_instrs: bool, is_b: bool) -> Any:
+def get_tma_atom_kind(mcast: Any, use_2cta_instrs: bool, is_b: bool, *, loc: Any = None, ip: Any = None) -> Any:
     """The operation of TMA that loads A, its scales, or B: multicast or not. B is loaded for the MMA, of pairs for both
     blocks; A and its scales for the threads of their own block, which convert them.
 
@@ -98,6 +98,9 @@ def compute_smem_layout(
     b_dtype: Any,
     load2trans_stage_count: int,
     trans2mma_stage_count: int,
+    *,
+    loc: Any = None,
+    ip: Any = None,
 ) -> tuple[Any, Any, Any]:
     """The shared memory of A as it is loaded, of A as it is converted (in B's type), and of B, in the form of
     ``make_smem_layout_a`` and ``_b``. What is loaded has ``load2trans_stage_count`` stages, converted A
@@ -121,7 +124,13 @@ def compute_smem_layout(
 
 
 def get_gmem_layout_scale(
-    scale_shape_mkl: Any, scale_granularity_m: int, scale_granularity_k: int, scale_major_mode: OperandMajorMode
+    scale_shape_mkl: Any,
+    scale_granularity_m: int,
+    scale_granularity_k: int,
+    scale_major_mode: OperandMajorMode,
+    *,
+    loc: Any = None,
+    ip: Any = None,
 ) -> Layout:
     """The scales in global memory as a tensor of A's shape (M, K, L): ((granularity, groups), (granularity, groups), L)
     with strides 0 along a group. ``scale_major_mode``: along which mode neighbouring groups are neighbours in memory.
@@ -141,6 +150,9 @@ def get_smem_layout_scale(
     scale_major_mode: OperandMajorMode,
     a_scale_dtype: Any,
     num_scale_load2trans_stage: int,
+    *,
+    loc: Any = None,
+    ip: Any = None,
 ) -> tuple[tuple[int, int], Layout, Layout]:
     """The tile (M, K) of A whose scales are loaded at a time; the layout of its scales in shared memory, ((granularity,
     groups), (granularity, groups)) with strides 0 along a group; and that of all stages, with one more mode.
@@ -174,7 +186,14 @@ def _scales(shape: Any, granularity: Any, major: OperandMajorMode, batch: Any) -
 
 
 def is_valid_scale_granularity(
-    scale_granularity_m: int, scale_granularity_k: int, a_dtype: Any, k: int, mma_tiler_k: int
+    scale_granularity_m: int,
+    scale_granularity_k: int,
+    a_dtype: Any,
+    k: int,
+    mma_tiler_k: int,
+    *,
+    loc: Any = None,
+    ip: Any = None,
 ) -> bool:
     """Whether the layouts here have such groups of scales: a tile's K is a whole number of groups, or a group's of
     tiles, K is a whole number of groups, and the numbers of A are of 8 bits or fewer.
@@ -189,7 +208,7 @@ def is_valid_scale_granularity(
     return k % group == 0 and (mma_tiler_k % group == 0 or group % mma_tiler_k == 0)
 
 
-def get_divisibility(contiguous_dim_size: int, upper_bound: int = 128) -> int:
+def get_divisibility(contiguous_dim_size: int, upper_bound: int = 128, *, loc: Any = None, ip: Any = None) -> int:
     """The greatest power of two, up to ``upper_bound``, that divides an extent.
 
     >>> get_divisibility(96), get_divisibility(1024), get_divisibility(1024, 16)
@@ -202,7 +221,14 @@ def get_divisibility(contiguous_dim_size: int, upper_bound: int = 128) -> int:
 
 
 def get_copy_atom_a_transform(
-    mma_dtype: Any, use_2cta_instrs: bool, transform_a_source: OperandSource, a_smem_shape: Any, a_dtype: Any
+    mma_dtype: Any,
+    use_2cta_instrs: bool,
+    transform_a_source: OperandSource,
+    a_smem_shape: Any,
+    a_dtype: Any,
+    *,
+    loc: Any = None,
+    ip: Any = None,
 ) -> Any:
     """The copy atom that stores the converted A. ``a_smem_shape``: ``partition_shape_A`` of the tile,
     ((M, K), MMA_M, MMA_K). In tensor memory one instruction stores the eight columns of an MMA: of 32 lanes a warp, or,
@@ -231,6 +257,9 @@ def transform_partition(
     sA_input: Tensor,
     A_transform: Tensor,
     transform_local_tidx: Any,
+    *,
+    loc: Any = None,
+    ip: Any = None,
 ) -> tuple[TiledCopy | None, TiledCopy | None, Tensor, Tensor]:
     """The copies of one thread, and its parts: ``(src_copy_a, dst_copy_a, tAsA_input, tA_transform)``. The parts have
     the same elements of A in the same order, (CPY, CPY_MMA, MMA_M, MMA_K, STAGE).
@@ -295,7 +324,14 @@ def _along_m(atom: Any, mma: Layout) -> TiledCopy:
 
 
 def scale_tma_partition(
-    tCsS: Tensor, tCgS: Tensor, tma_atom_s: Any, block_in_cluster_coord_vmnk: Any, scale_cta_layout: Any
+    tCsS: Tensor,
+    tCgS: Tensor,
+    tma_atom_s: Any,
+    block_in_cluster_coord_vmnk: Any,
+    scale_cta_layout: Any,
+    *,
+    loc: Any = None,
+    ip: Any = None,
 ) -> tuple[Tensor, Tensor]:
     """What TMA copies of the scales: ``((atom, rest), STAGE)`` in shared memory and ``((atom, rest), ...)`` of global
     memory, the modes of tiles. ``tCsS`` and ``tCgS`` are partitions of A's MMA (MMA, MMA_M, MMA_K, ...), the
@@ -332,7 +368,7 @@ def scale_tma_partition(
 
 
 def scale_partition(
-    src_copy_a: TiledCopy, tCsS: Tensor, transform_local_tidx: Any, mma_dtype: Any
+    src_copy_a: TiledCopy, tCsS: Tensor, transform_local_tidx: Any, mma_dtype: Any, *, loc: Any = None, ip: Any = None
 ) -> tuple[TiledCopy, Tensor, Tensor, Tensor]:
     """The scales of a thread's part of A: ``(smem_thr_copy_S, tSsS_trans, tSrS_copy, tSrS)``. ``tCsS`` is the partition
     of their shared memory, (MMA, MMA_M, MMA_K, STAGE). Of a stage, copy ``filter_zeros(tSsS_trans[..., stage])`` to
