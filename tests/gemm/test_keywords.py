@@ -232,7 +232,8 @@ OTHER = {
 OF_THE_HOST = ("transposed",)
 """The kernel is the same: the host gives it the transposed problem."""
 BY_OPERAND = {("tensorop", "granules"): "rows that cp.async can copy need none"}
-OPERANDS = ("math", "a", "b", "c")
+OPERANDS = ("math", "a", "b", "c", "block_scales")
+"""What the operands and the scales of blocks decide: a size for others is refused."""
 
 
 @pytest.mark.parametrize("kind", KINDS)
