@@ -31,12 +31,12 @@ def modules() -> dict[str, Path]:
 def imports(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
     """The import statements under ``node`` that run: not those for type checkers."""
     for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+        if isinstance(child, ast.Import | ast.ImportFrom):
+            yield child
+        elif isinstance(child, ast.If) and isinstance(child.test, ast.Name) and child.test.id == "TYPE_CHECKING":
             for statement in child.orelse:
                 yield from imports(ast.Module([statement], []))
-        elif isinstance(child, ast.Import | ast.ImportFrom):
-            yield child
-        else:
+        elif not isinstance(child, ast.expr):  # most nodes, and none has a statement
             yield from imports(child)
 
 
