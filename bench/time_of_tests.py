@@ -23,7 +23,7 @@ import pytest
 
 PARTS = {
     "simulator": ("sim.machine.SimKernel.__call__", "sim.machine.SimKernel.__init__"),
-    "staging": ("lang.launch.compile.stage", "lang.launch.executor.Executor.__init__", "cuda.compiler.emit"),
+    "staging": ("lang.launch.specialise.stage", "lang.launch.executor.Executor.__init__", "cuda.compiler.emit"),
     "NVRTC": ("cuda.nvrtc._run",),
 }
 COLUMNS = (*PARTS, "processes", "other")
@@ -38,14 +38,19 @@ def children() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def measure(path: str, part: str) -> None:
-    """Count the time of a function of Tilewright, less that of other parts inside it, for ``part``."""
+def place(path: str) -> tuple[Any, str]:
+    """The module or class that has a function of Tilewright, and the function's name there."""
     module, _, name = path.rpartition(".")
     try:
-        owner: Any = importlib.import_module(f"tilewright.{module}")
+        return importlib.import_module(f"tilewright.{module}"), name
     except ModuleNotFoundError:  # a method
         module, _, class_name = module.rpartition(".")
-        owner = getattr(importlib.import_module(f"tilewright.{module}"), class_name)
+        return getattr(importlib.import_module(f"tilewright.{module}"), class_name), name
+
+
+def measure(path: str, part: str) -> None:
+    """Count the time of a function of Tilewright, less that of other parts inside it, for ``part``."""
+    owner, name = place(path)
     function = getattr(owner, name)
 
     @functools.wraps(function)
