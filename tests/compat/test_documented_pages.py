@@ -113,7 +113,7 @@ libraries                   | constraints of inline PTX                         
 libraries                   | inline PTX that reaches memory                       | lang/test_ptx_of_memory.py::test_stores_and_atomics
 libraries                   | cooperative launches that do not fit                 | compat/test_library_forms.py::test_cooperative_launches_that_do_not_fit_are_refused_with_the_drivers_number
 libraries                   | Event.cuda_event                                     | compat/test_torch.py::test_streams_events_and_the_device
-libraries                   | make_ptr without a memory space                      | compat/test_names_of_libraries.py::test_a_pointer_without_a_memory_space_where_one_to_global_memory_was_compiled
+libraries                   | make_ptr without a memory space                      | compat/test_names_of_libraries.py::test_pointers_to_global_memory_and_without_a_memory_space_stand_for_each_other
 libraries                   | stride_order of fake tensors                         | compat/test_tiles_and_orders.py::test_the_mode_of_order_0_is_the_fastest
 libraries                   | input_output_aliases                                 | jax/test_cutlass_call.py::test_an_aliased_output_is_not_passed_twice
 libraries                   | tensors begin at 256 bytes                           | compat/test_torch_aligned.py::test_each_new_tensor_begins_at_a_multiple_of_256

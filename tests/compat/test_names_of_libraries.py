@@ -20,7 +20,7 @@ from tilewright._mlir.extras import types as T
 from tilewright._mlir_helpers import arith, math
 from tilewright.base_dsl.settings import BaseDSL
 from tilewright.compat import aliases
-from tilewright.cute.runtime import from_dlpack, make_ptr
+from tilewright.cute.runtime import from_dlpack, make_ptr, nullptr
 from tilewright.errors import ArgumentError, ConstraintError, MissingNameError, StagingError
 from tilewright.testing import per_thread
 
@@ -198,7 +198,10 @@ def test_the_element_type_and_the_address_by_other_names() -> None:
     assert [*kinds, x._dtype] == [Float32, True, Float32]
 
 
-def test_a_pointer_without_a_memory_space_where_one_to_global_memory_was_compiled() -> None:
+@pytest.mark.parametrize("compiled_for", [cute.AddressSpace.gmem, cute.AddressSpace.generic])
+def test_pointers_to_global_memory_and_without_a_memory_space_stand_for_each_other(compiled_for: Any) -> None:
+    """Libraries compile with ``nullptr``, which is generic, and pass the pointer of a tensor, and the other way."""
+
     @cute.kernel
     def fill(p: cute.Pointer) -> None:
         cute.make_tensor(p, 4)[cute.arch.thread_idx()[0]] = Float32(3)
@@ -207,14 +210,17 @@ def test_a_pointer_without_a_memory_space_where_one_to_global_memory_was_compile
     def run(p: cute.Pointer) -> None:
         fill(p).launch(grid=(1, 1, 1), block=(4, 1, 1))
 
-    given, other = np.zeros(4, np.float32), np.zeros(5, np.float32)
-    compiled = cute.compile(run, make_ptr(Float32, given.ctypes.data, cute.AddressSpace.gmem))
-    compiled(make_ptr(Float32, other.ctypes.data))
-    assert other.tolist() == [3, 3, 3, 3, 0] and not given.any()
+    compiled = cute.compile(run, nullptr(Float32, compiled_for, 16))
+    for given in (cute.AddressSpace.gmem, cute.AddressSpace.generic):
+        other = np.zeros(8, np.float32)
+        compiled(make_ptr(Float32, other.ctypes.data, given, 16))
+        assert other.tolist() == [3, 3, 3, 3, 0, 0, 0, 0]
+        with pytest.raises(ArgumentError, match="align"):
+            compiled(make_ptr(Float32, other.ctypes.data, given, 4))
     with pytest.raises(ArgumentError, match="Float16|f16"):
-        compiled(make_ptr(cutlass.Float16, other.ctypes.data))
+        compiled(make_ptr(cutlass.Float16, other.ctypes.data, assumed_align=16))
     with pytest.raises(ArgumentError, match="smem|shared"):
-        compiled(make_ptr(Float32, 16, cute.AddressSpace.smem))
+        compiled(make_ptr(Float32, 16, cute.AddressSpace.smem, 16))
 
 
 def test_a_state_of_no_stages_may_be_moved_on_where_it_is_never_read() -> None:

@@ -100,6 +100,9 @@ STATIC = (
 )
 
 
+_HOST_SPACES = (MemSpace.GMEM, MemSpace.GENERIC)
+
+
 class ProtocolArgument(Argument, run_time.ProtocolSpec):
     """An object with the documented methods: host tensors and pointers, users' classes, adapted objects.
 
@@ -161,12 +164,13 @@ class ProtocolArgument(Argument, run_time.ProtocolSpec):
         return self.fields is not None and type(value) is type(self.template) and not seen
 
     def _in_the_space(self, value: Any) -> Any:
-        """A pointer that ``make_ptr`` made without a memory space, as one to global memory where that was compiled."""
+        """A pointer to global memory, or one without a memory space, as the kind of these two that was compiled: host
+        pointers are addresses of global memory in either."""
         space = self.template._kind.space if isinstance(self.template, HostPointer) else None
-        if space is not MemSpace.GMEM or value._kind.space is not MemSpace.GENERIC:
+        if space not in _HOST_SPACES or value._kind.space not in _HOST_SPACES or value._kind.space is space:
             return value
         place = value.device_pointer()
-        return HostPointer(place, value.dtype, MemSpace.GMEM, value.alignment, value.wide, value.on_cpu)
+        return HostPointer(place, value.dtype, space, value.alignment, value.wide, value.on_cpu)
 
     def _pointer(self, value: Any) -> HostPointer:
         """An address, as a number or kept by ctypes or TVM FFI, for a parameter that was compiled with a pointer."""
