@@ -159,3 +159,27 @@ def test_a_pair_of_blocks_may_give_either_one_rows_that_are_all_the_same(stride:
     with contextlib.nullcontext() if fits else pytest.raises(ConstraintError, match="128 elements, which tiles of 256"):
         run_body(body, np.zeros(8, np.float32), out, threads=32)
         assert (out == 128 * 128).all()
+
+
+@pytest.mark.parametrize("used", ["", "load", "pointer"])
+@pytest.mark.parametrize("dtype", [cutlass.Float8E4M3FN, cutlass.Float4E2M1FN])
+def test_an_operand_that_is_partitioned_already_may_be_partitioned_for_its_shape_alone(dtype: Any, used: str) -> None:
+    """cuDNN's grouped GEMMs do so; nothing reads the part, and what would read it is refused."""
+
+    def body(tidx: Any, x: Any, out: Any) -> None:
+        from tilewright.cute.nvgpu import OperandMajorMode as Major
+        from tilewright.cute.nvgpu import tcgen05
+
+        kinds = cutlass.Float8E4M3FN, cutlass.Float8E4M3FN, cutlass.Float32, (128, 128, 32), tcgen05.CtaGroup.ONE
+        mma = cute.make_tiled_mma(tcgen05.MmaF8F6F4Op(*kinds, tcgen05.OperandSource.SMEM, Major.K, Major.K))
+        memory = utils.SmemAllocator().allocate_array(dtype, 128 * 64)
+        a = cute.make_tensor(memory, cute.make_layout(((128, 32), 1, 2), stride=((32, 1), 0, 128 * 32)))
+        part = cute.filter_zeros(mma.get_slice(0).partition_A(a))
+        if used == "load":
+            out[tidx] = part[0].to(cutlass.Int32)
+        elif used == "pointer":
+            part.iterator.toint()
+
+    refused = pytest.raises(ConstraintError, match="a part already, .*use it without partition_A")
+    with refused if used else contextlib.nullcontext():
+        run_body(body, np.zeros(8, np.float32), np.zeros(32, np.int32), threads=32)

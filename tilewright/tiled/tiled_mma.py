@@ -314,7 +314,7 @@ class ThrMma(TiledMma):
         # The first of a pair of blocks may have only its own rows, and either one where all rows are the same.
         if which == "C" and (type(thread) is int and thread == 0 or _rows_are_one(x)):
             tile = (tile[0] // self.instruction.ctas, *tile[1:])
-        need_whole_tiles(x, tile, f"partition_{which} of a tiled MMA of {self.instruction}")
+        x = need_whole_tiles(x, tile, f"partition_{which} of a tiled MMA of {self.instruction}")
         v, *mnk = self.thr_vmnk
         coord = (v, (mnk[rows], mnk[columns])), (None, (None,) * rank(layout_of(x)))
         part = sliced(self.thrfrg(which, x), coord)

@@ -10,6 +10,7 @@ from typing import Any
 
 from tilewright.errors import ConstraintError
 from tilewright.lang.tensors.overhung import OverhungPointer
+from tilewright.lang.tensors.packed import PackedPointer
 from tilewright.lang.tensors.pointer import AddressSpace, Pointer
 from tilewright.lang.tensors.tensor import Tensor
 from tilewright.layout import (
@@ -52,14 +53,25 @@ def sliced(x: Any, coord: Any) -> Any:
     return x[coord]
 
 
-def need_whole_tiles(x: Any, tile: tuple[int, ...], who: str) -> None:
-    """Refuse a shared-memory tensor that the tile overhangs: its partitions would reach into other memory. ``who``
-    names the caller in the error.
+def need_whole_tiles(x: Any, tile: tuple[int, ...], who: str) -> Any:
+    """``x``; refused where it is a shared-memory tensor that the tile overhangs: its partitions would reach into other
+    memory. ``who`` names the caller in the error.
 
-    Global tensors may be overhung, their copies are predicated; layouts and coordinates have no memory to leave.
+    Global tensors may be overhung, their copies are predicated; layouts and coordinates have no memory to leave. Of a
+    tensor that is partitioned already, (MMA, MMA_M, MMA_K, ...), the error waits for an access: published programs make
+    such a part for its shape alone.
     """
-    if fault := _overhang(x, tile, who):
+    fault = _overhang(x, tile, who)
+    if not fault:
+        return x
+    modes = x.linear.shape
+    if not (isinstance(modes, tuple) and len(modes) > 2 and isinstance(modes[0], tuple)):
         raise ConstraintError(f"{fault[0]}: choose a tile of whole multiples of {fault[1]}")
+    why = f"{fault[0]}: its modes are those of a part already, (MMA, MMA_M, ...); use it without {who.split()[0]}"
+    if isinstance(x.engine, PackedPointer):
+        under = _refused_at_accesses(x.engine.under, why)
+        return Tensor(PackedPointer(under, x.engine.dtype, x.engine.rest), x.linear)
+    return Tensor(_refused_at_accesses(x.engine, why), x.linear)
 
 
 def for_copies_with_predicates(x: Any, tile: tuple[int, ...], who: str) -> Any:
@@ -68,9 +80,13 @@ def for_copies_with_predicates(x: Any, tile: tuple[int, ...], who: str) -> Any:
     if not fault:
         return x
     why = f"{fault[0]}: choose a tile of whole multiples of {fault[1]}, or copy with pred="
-    if type(x.engine) is not Pointer:
+    return Tensor(_refused_at_accesses(x.engine, why), x.linear)
+
+
+def _refused_at_accesses(pointer: Any, why: str) -> OverhungPointer:
+    if type(pointer) is not Pointer:
         raise ConstraintError(why)
-    return Tensor(OverhungPointer.of(x.engine, why), x.linear)
+    return OverhungPointer.of(pointer, why)
 
 
 def _overhang(x: Any, tile: tuple[int, ...], who: str) -> tuple[str, int] | None:
