@@ -169,6 +169,10 @@ def test_matrices_that_there_are_not() -> None:
         warp.LdMatrix16x16x8bOp(4)
     with pytest.raises(ConstraintError, match="stmatrix.m16n8 moves 1, 2 or 4 matrices, not num_matrices=3"):
         warp.StMatrix16x8x8bOp(3)
+    for kind in (warp.LdMatrix16x16x8bOp, warp.StMatrix16x8x8bOp):
+        assert kind(2) == kind(True, 2) == kind(transpose=True, num_matrices=2) == kind(num_matrices=2) != kind(1)
+        with pytest.raises(ConstraintError, match=r"transpose=False\): PTX moves these matrices transposed"):
+            kind(transpose=False, num_matrices=1)
     for op in (warp.LdMatrix16x16x8bOp(1), warp.StMatrix16x8x8bOp(1)):
         with pytest.raises(ConstraintError, match="s cells of 8 bits, not f16: use"):
             cute.make_copy_atom(op, cutlass.Float16)

@@ -34,7 +34,7 @@ PLAIN = frozenset(
     "jit kernel is_static flatten_to_tuple unflatten repeat repeat_as_tuple repeat_like transform_leaf transform_apply "
     "tuple_cat basis_value basis_get get_swizzle_portion get_nonswizzle_portion has_underscore has_scaled_basis "
     "is_weakly_congruent E min max get_smem_capacity_in_bytes create_cute_tensor_for_fp8 is_fp8_dtype "
-    "sym_int sym_int32 sym_int64 from_dlpack union".split()
+    "sym_int sym_int32 sym_int64 from_dlpack union native_struct".split()
 )
 # These hand keywords on, and refuse themselves what they do not know.
 PASS_ON = ("acquire", "acquire_and_advance", "block_copy", "copy", "copy_atom_call", "jit", "kernel", "map")

@@ -64,6 +64,7 @@ from tilewright.lang.tensors.math import (
 )
 from tilewright.lang.tensors.pointer import AddressSpace as AddressSpace
 from tilewright.lang.tensors.recast import recast_ptr as recast_ptr
+from tilewright.lang.arguments.native_struct import native_struct as native_struct
 from tilewright.lang.tensors.struct import struct as struct, union as union
 from tilewright.lang.tensors.pointer_class import Pointer as Pointer
 from tilewright.lang.tensors.tensor import Tensor as Tensor, make_tensor as make_tensor

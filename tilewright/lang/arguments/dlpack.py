@@ -81,6 +81,12 @@ class HostTensor(Tensor):
         return made
 
     @property
+    def __cache_key__(self) -> tuple[object, ...]:
+        """Equal, and hashable, for tensors that one compiled function takes: the key of a table of compiled functions.
+        Of a ``SymInt`` it says width and divisibility; which extents have to be equal, calls check."""
+        return repr(self.type), self.engine.wide, self.engine.on_cpu, *map(repr, self.symbols)
+
+    @property
     def device(self) -> str:
         return self.array.device
 

@@ -108,6 +108,8 @@ class KernelCall:
         use_pdl: bool | Boolean = False,
         cooperative: bool = False,
         non_portable_cluster: bool = False,
+        smem_merge_branch_allocs: bool = False,
+        preferred_smem_carveout: int | None = None,
         **other: Never,
     ) -> None:
         """Append the launch to the host function. An extent is an int, or up to three ints or run-time integers along
@@ -131,6 +133,7 @@ class KernelCall:
                 A Boolean that is known at the launch only makes two launches, one of which is executed.
             cooperative: all blocks run at once, or the launch fails.
             non_portable_cluster: allow clusters of 9 to 16 blocks, which not every GPU with clusters has.
+            smem_merge_branch_allocs, preferred_smem_carveout: hints, which are not followed; a ``HintWarning`` says so.
 
         Raises:
             LaunchError: an extent beyond these limits.
@@ -143,9 +146,10 @@ class KernelCall:
             if option not in _LATER or value:
                 known = (
                     "grid, block, cluster, fallback_cluster, smem, stream, min_blocks_per_mp, max_number_threads, "
-                    "use_pdl, cooperative and non_portable_cluster"
+                    "use_pdl, cooperative, non_portable_cluster, smem_merge_branch_allocs and preferred_smem_carveout"
                 )
                 raise fail(f"launch of {name}: {option}={value!r} is not known; there are {known}")
+        _warn_of_hints(smem_merge_branch_allocs, preferred_smem_carveout, name)
         given = {
             "grid": grid,
             "block": (1, 1, 1) if block is None else block,
@@ -190,6 +194,21 @@ class KernelCall:
         _emit(operands, about, attributes, use_pdl if at_launch else None)
 
     __call__ = launch
+
+
+def _warn_of_hints(merge: Any, carveout: Any, name: str) -> None:
+    """What a launch may ask of shared memory without changing what the program means."""
+    if not isinstance(merge, bool):
+        raise fail(f"launch of {name}: smem_merge_branch_allocs = {merge!r} is not a bool")
+    percent = isinstance(carveout, int) and not isinstance(carveout, bool) and 0 <= carveout <= 100
+    if carveout is not None and not percent:
+        raise fail(f"launch of {name}: preferred_smem_carveout = {carveout!r} is not a percentage, 0 to 100, or None")
+    notes = {
+        f"smem_merge_branch_allocs={merge}: allocations of all branches have places of their own": merge,
+        f"preferred_smem_carveout={carveout}: the driver divides L1 and shared memory": percent,
+    }
+    for note in (note for note, asked in notes.items() if asked):
+        warnings.warn(f"launch of {name}: {note}", HintWarning, stacklevel=3)
 
 
 def _emit(operands: LaunchOperands, about: dict[str, Any], attributes: tuple[str, ...], use_pdl: Any) -> None:

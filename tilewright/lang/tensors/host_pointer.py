@@ -45,6 +45,11 @@ class HostPointer(Pointer):
     def _type(self) -> PtrType:
         return self._kind
 
+    @property
+    def __cache_key__(self) -> tuple[object, ...]:
+        """Equal, and hashable, for pointers that one compiled function takes."""
+        return str(self.dtype), self._kind, self.wide, self.on_cpu
+
     def with_dtype(self, dtype: Any) -> HostPointer:
         """The same address as a pointer to other elements."""
         return HostPointer(self.device_pointer(), dtype, self._kind.space, self.alignment, self.wide, self.on_cpu)

@@ -381,15 +381,17 @@ class LdMatrix8x16x8bOp:
 @dataclass(frozen=True)
 class LdMatrix16x16x8bOp:
     """``ldmatrix.m16n16`` (sm_100a, sm_120a and their like): ``num_matrices`` (1, 2) matrices of 16 rows of 16 cells of
-    8 bits from shared memory, transposed.
+    8 bits from shared memory, transposed, which ``transpose=True`` says; a number alone is ``num_matrices``.
 
-    >>> LdMatrix16x16x8bOp(2).matrix_copy()
-    SM100_U8x16_LDSM_T
+    >>> LdMatrix16x16x8bOp(transpose=True, num_matrices=2).matrix_copy(), LdMatrix16x16x8bOp(2).num_matrices
+    (SM100_U8x16_LDSM_T, 2)
     """
 
-    num_matrices: int
+    transpose: bool = True
+    num_matrices: int = 1
 
     def __post_init__(self) -> None:
+        _check_transposed(self)
         self.matrix_copy()
 
     def matrix_copy(self) -> LdMatrixBytes:
@@ -421,15 +423,18 @@ class StMatrix8x8x16bOp:
 @dataclass(frozen=True)
 class StMatrix16x8x8bOp:
     """``stmatrix.m16n8`` (sm_100a, sm_120a and their like): ``num_matrices`` (1, 2, 4) matrices of 16 by 8 cells of 8
-    bits to shared memory, transposed: in 8 rows of 16 cells.
+    bits to shared memory, transposed: in 8 rows of 16 cells. ``transpose=True`` says so; a number alone is
+    ``num_matrices``.
 
-    >>> StMatrix16x8x8bOp(4).matrix_copy()
-    SM100_U8x16_STSM_T
+    >>> StMatrix16x8x8bOp(transpose=True, num_matrices=4).matrix_copy(), StMatrix16x8x8bOp(4).num_matrices
+    (SM100_U8x16_STSM_T, 4)
     """
 
+    transpose: bool = True
     num_matrices: int = 1
 
     def __post_init__(self) -> None:
+        _check_transposed(self)
         self.matrix_copy()
 
     def matrix_copy(self) -> StMatrixBytes:
@@ -439,6 +444,17 @@ class StMatrix16x8x8bOp:
         if value_type.width != 8:
             raise ConstraintError(f"StMatrix16x8x8bOp stores cells of 8 bits, not {value_type}: use StMatrix8x8x16bOp")
         return self.matrix_copy()
+
+
+def _check_transposed(op: LdMatrix16x16x8bOp | StMatrix16x8x8bOp) -> None:
+    """Of matrices that PTX moves transposed only. Before CuTe DSL 4.4 ``num_matrices`` was the only argument."""
+    if not isinstance(op.transpose, bool):
+        object.__setattr__(op, "num_matrices", op.transpose)
+        object.__setattr__(op, "transpose", True)
+    if not op.transpose:
+        raise ConstraintError(
+            f"{type(op).__name__}(transpose=False): PTX moves these matrices transposed; transpose=True"
+        )
 
 
 attach(__name__)
