@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 import tilewright as cutlass
-from tilewright import Float32, Int32, cute, sim
+from tilewright import Float4E2M1FN, Float8E4M3FN, Float8E8M0FNU, Float16, Float32, Int32, cute, sim
+from tilewright.cute.nvgpu.tcgen05 import CtaGroup, OperandMajorMode, OperandSource
 from tilewright.cute.runtime import from_dlpack, make_fake_compact_tensor, make_ptr
 from tilewright.errors import ArgumentError, StagingError
 from tilewright.lang.staging.ranges import HintWarning
+from tilewright.utils import blackwell_helpers
 
 
 @cute.native_struct
@@ -146,3 +148,30 @@ def test_keys_tell_tensors_that_need_functions_of_their_own() -> None:
     assert tensor().__cache_key__ == tensor().__cache_key__
     assert make_fake_compact_tensor(Float32, (cute.sym_int(), 8)).__cache_key__ == unlike[6].__cache_key__
     assert make_ptr(Float32, 32, assumed_align=16).__cache_key__ == unlike[9].__cache_key__
+
+
+def test_one_type_of_both_operands_may_be_given_once() -> None:
+    """``ab_dtype``, first and by name, as before 4.5; A from tensor memory stands last."""
+    k, mn, group = OperandMajorMode.K, OperandMajorMode.MN, CtaGroup.ONE
+    make = blackwell_helpers.make_trivial_tiled_mma
+    named = {"acc_dtype": Float32, "cta_group": group, "mma_tiler_mn": (128, 64)}
+    given = [
+        make(Float16, Float16, k, mn, Float32, group, (128, 64)),
+        make(Float16, k, mn, Float32, group, (128, 64)),
+        make(Float16, k, mn, **named),
+        make(ab_dtype=Float16, a_leading_mode=k, b_leading_mode=mn, **named),
+        make(Float16, a_leading_mode=k, b_leading_mode=mn, **named),
+        make(Float16, b_dtype=Float16, a_leading_mode=k, b_leading_mode=mn, **named),
+    ]
+    assert {str(mma.op.instruction()) for mma in given} == {"SM100_128x64x16_F32F16F16_SS<K,MN>"}
+    from_tmem = make(Float8E4M3FN, k, k, Float32, group, (128, 64), OperandSource.TMEM)
+    assert str(from_tmem.op.instruction()) == "SM100_128x64x32_F32E4M3E4M3_TS<K,K>"
+    scaled, scales = blackwell_helpers.make_blockscaled_trivial_tiled_mma, (Float8E8M0FNU, 32, group, (128, 64))
+    both = scaled(Float4E2M1FN, Float4E2M1FN, k, k, *scales), scaled(Float4E2M1FN, k, k, *scales)
+    by_name = scaled(
+        ab_dtype=Float4E2M1FN, a_leading_mode=k, b_leading_mode=k, sf_dtype=Float8E8M0FNU, sf_vec_size=32,
+        cta_group=group, mma_tiler_mn=(128, 64),
+    )  # fmt: skip
+    assert len({str(mma.op.instruction()) for mma in (*both, by_name)}) == 1
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'mma_tiler_mn'"):
+        make(Float16, k, k, Float32, group)

@@ -57,6 +57,7 @@ from tilewright.utils.cluster_loads import (
 )
 from tilewright.utils.epilogue_copies import TmemLoad, matrix_store, tmem_load
 from tilewright.utils.layout_enum import LayoutEnum
+from tilewright.utils.one_type import takes_one_type
 from tilewright.utils.tma_alignment import check_gemm_tma_alignment
 from tilewright.utils.warp_scales import (
     get_layoutSFA_TV,
@@ -374,6 +375,7 @@ def _smem_layout(
     return ComposedLayout(tiled.inner, tiled.offset, plain) if isinstance(tiled, ComposedLayout) else plain
 
 
+@takes_one_type
 def make_trivial_tiled_mma(
     a_dtype: Any,
     b_dtype: Any,
@@ -381,7 +383,7 @@ def make_trivial_tiled_mma(
     b_leading_mode: Any,
     acc_dtype: Any,
     cta_group: CtaGroup | Any,
-    mma_tiler_mn: Any = None,
+    mma_tiler_mn: Any,
     a_source: OperandSource = OperandSource.SMEM,
     *,
     loc: Any = None,
@@ -390,7 +392,7 @@ def make_trivial_tiled_mma(
     """The tiled MMA of one instruction for these types, of M x N ``mma_tiler_mn``, which may be the whole tiler (M, N,
     K) of the kernel. ConstraintError for types that
     tcgen05 does not multiply, and shapes that it does not have. One type of A and B may be given once, with the majors
-    behind it.
+    behind it, or as ``ab_dtype=``.
 
     >>> from tilewright.cute import Float8E4M3FN, Float32
     >>> K = OperandMajorMode.K
@@ -399,11 +401,6 @@ def make_trivial_tiled_mma(
     >>> make_trivial_tiled_mma(Float8E4M3FN, K, K, Float32, CtaGroup.ONE, (64, 32)).op.instruction()
     SM100_64x32x32_F32E4M3E4M3_SS<K,K>
     """
-    if isinstance(b_dtype, OperandMajorMode):
-        a_source = mma_tiler_mn if isinstance(mma_tiler_mn, OperandSource) else a_source
-        b_dtype, a_leading_mode, b_leading_mode, acc_dtype, cta_group, mma_tiler_mn = (
-            a_dtype, b_dtype, a_leading_mode, b_leading_mode, acc_dtype, cta_group
-        )  # fmt: skip
     kind, rest = scalar_of(a_dtype), (tuple(mma_tiler_mn)[:2], cta_group, a_source, a_leading_mode, b_leading_mode)
     if kind in (F16, BF16) and scalar_of(b_dtype) == kind:
         return make_tiled_mma(MmaF16BF16Op(a_dtype, acc_dtype, *rest))
@@ -416,6 +413,7 @@ def make_trivial_tiled_mma(
     raise ConstraintError(f"make_trivial_tiled_mma: tcgen05 has no MMA of {a_dtype} and {b_dtype} into {acc_dtype}")
 
 
+@takes_one_type
 def make_blockscaled_trivial_tiled_mma(
     a_dtype: Any,
     b_dtype: Any,
@@ -424,14 +422,15 @@ def make_blockscaled_trivial_tiled_mma(
     sf_dtype: Any,
     sf_vec_size: Any,
     cta_group: Any,
-    mma_tiler_mn: Any = None,
+    mma_tiler_mn: Any,
     a_source: OperandSource = OperandSource.SMEM,
     *,
     loc: Any = None,
     ip: Any = None,
 ) -> TiledMma:
     """The tiled MMA of one instruction with block scales, accumulating in Float32. ConstraintError for types, vectors
-    and shapes that tcgen05 does not have. One type of A and B may be given once, with the majors behind it.
+    and shapes that tcgen05 does not have. One type of A and B may be given once, with the majors behind it, or as
+    ``ab_dtype=``.
 
     >>> from tilewright.cute import Float4E2M1FN, Float8E4M3FN, Float8E8M0FNU
     >>> K = OperandMajorMode.K
@@ -444,14 +443,8 @@ def make_blockscaled_trivial_tiled_mma(
     >>> mma.op.instruction()
     SM100_128x64x64_F32E2M1E2M1_SS<K,K>_E4M3x16
     """
-    arguments: tuple[Any, ...] = (b_dtype, a_leading_mode, b_leading_mode, sf_dtype, sf_vec_size, cta_group)
-    if isinstance(b_dtype, OperandMajorMode):
-        types, source = (a_dtype, a_dtype), mma_tiler_mn if isinstance(mma_tiler_mn, OperandSource) else a_source
-    else:
-        types, source = (a_dtype, b_dtype), a_source
-        arguments = (*arguments[1:], mma_tiler_mn)
-    a_major, b_major, scale, vec, group, tiler = arguments
-    return make_tiled_mma(block_scaled_op(types, (a_major, b_major), scale, vec, tuple(tiler)[:2], group, source))
+    types, majors, shape = (a_dtype, b_dtype), (a_leading_mode, b_leading_mode), tuple(mma_tiler_mn)[:2]
+    return make_tiled_mma(block_scaled_op(types, majors, sf_dtype, sf_vec_size, shape, cta_group, a_source))
 
 
 def get_smem_layout_atom_epi(
