@@ -175,12 +175,15 @@ def registers_read_before_they_are_loaded(bug: bool) -> None:
 
 def handed_on(leave_out: str) -> None:
     """Four warps store ones, and four others load and add them up. Left out are ``"barrier"``, or the fence on one of
-    its sides, or both."""
+    its sides, or both; the program has other fences of that side but for ``"before after"`` and ``"all ..."``."""
+    others = {"before after": "", "all before": "after", "all after": "before"}.get(leave_out, "before after")
 
     @cute.kernel
     def kernel(y: cute.Tensor):
         t, _, _ = cute.arch.thread_idx()
         base, warp = allocated(COLUMNS)
+        if cutlass.const_expr("after" in others):
+            cute.arch.tcgen05_fence_after_thread_sync()
         if warp < 4:
             stored(base, t, 1.0)
             if cutlass.const_expr("before" not in leave_out):
@@ -194,6 +197,8 @@ def handed_on(leave_out: str) -> None:
             cute.copy(load, part, taken)
             cute.arch.fence_view_async_tmem_load()
             y[t % 128] = taken.load().reduce(cute.ReductionOp.ADD, cutlass.Float32(0.0), 0)
+        if cutlass.const_expr("before" in others):
+            cute.arch.tcgen05_fence_before_thread_sync()
         freed(base, warp, COLUMNS)
 
     y = np.zeros(128, np.float32)

@@ -83,14 +83,16 @@ class _Cells:
 
 
 class TensorMemoryOrder(Checker):
-    """A missing fence is reported where the program has written others, or where all is checked: many programs that run
-    on such GPUs go without fences, but for those in the methods of pipelines."""
+    """A missing fence is reported where the program has written others of its side, or where all is checked. Many
+    programs that run on such GPUs go without fences of a side, but for those in the methods of pipelines: PTX shows the
+    fences beside relaxed arrivals and waits, and theirs release and acquire, behind ``tcgen05.wait`` or a commit."""
 
     uses_order = True
 
     def begin(self, launch: Launch) -> None:
         atoms = [op.attrs["atom"] for op in kernel_facts(launch.program).calls]
-        self.fences = self.thorough or any(a.name == FENCE and a.written for a in atoms)
+        written = {a.side for a in atoms if a.name == FENCE and a.written}
+        self.wanted = {"before", "after"} if self.thorough else written
         self.uses: list[_Use | None] = [None]
         self.cells: dict[TensorMemory, _Cells] = {}
         self.sides: dict[tuple[Wave, int], _Side] = {}  # by wave and warp
@@ -233,9 +235,12 @@ class TensorMemoryOrder(Checker):
                 "tcgen05.commit(mbarrier) and mbarrier_wait), tcgen05_fence_after_thread_sync()",
             )
             return False
-        if frees or not self.fences:  # the wait for columns orders those that come
+        if frees:  # the wait for columns orders those that come
             return True
-        if self._points_known(wave, warp, use.warp, mine.known.get(use.warp, 0)) > use.points:
+        fenced = self._points_known(wave, warp, use.warp, mine.known.get(use.warp, 0)) > use.points
+        if ("after" if fenced else "before") not in self.wanted:
+            return True
+        if fenced:
             self._report(
                 group,
                 row,
