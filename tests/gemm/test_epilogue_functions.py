@@ -134,12 +134,10 @@ def check_gradient_of_a_bias(how: dict[str, Any], m: int, dtype: Any, put: Any) 
 
 @pytest.mark.parametrize("kernel", [*KERNELS, "blackwell"])
 def test_the_gradient_of_a_bias(kernel: str) -> None:
-    dtype, m = np.float32 if kernel == "simt" else np.float16, 8 if kernel == "few rows" else 200
-    if kernel == "blackwell":
-        with sim.options(arch="sm_100a"):
-            check_gradient_of_a_bias({"kernel": "blackwell_f16"}, m, dtype, np.asarray)
-    else:
-        check_gradient_of_a_bias(KERNELS[kernel], m, dtype, np.asarray)
+    dtype, m = np.float32 if kernel == "simt" else np.float16, 8 if kernel == "few rows" else 136
+    how = {"kernel": "blackwell_f16"} if kernel == "blackwell" else KERNELS[kernel]
+    with sim.options(arch="sm_100a" if kernel == "blackwell" else "", sms=4):
+        check_gradient_of_a_bias(how, m, dtype, np.asarray)
 
 
 @pytest.mark.gpu
@@ -462,5 +460,6 @@ def test_scales_by_row_and_by_pointer(how: Any, kernel: str) -> None:
     ):
         d = np.zeros((72, 80), np.float32)
         source = None if beta is None else c
-        gemm(a, b, source, out=d, epilogue=PerRowLinComb(alpha, beta), kernel=kernel, decomposition=how)
+        with sim.options(sms=4):
+            gemm(a, b, source, out=d, epilogue=PerRowLinComb(alpha, beta), kernel=kernel, decomposition=how)
         np.testing.assert_array_equal(d, wanted)
