@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 import tilewright as cutlass
-from tilewright import cute
+from tilewright import cute, pipeline
+from tilewright.cute.nvgpu import cpasync, warpgroup
+from tilewright.gemm.mainloop.tma import TmaMainloop
 
 
 @cute.jit
@@ -88,6 +90,40 @@ def lost_phase(y: cute.Tensor):
         cute.arch.mbarrier_wait(full, 0)
         cute.arch.mbarrier_arrive(seen)
     y[t] = t
+
+
+@cute.kernel
+def stages_passed_over(x: cute.Tensor, together: cutlass.Constexpr):
+    """Warp 4 fills a stage three times; the warpgroup releases it unread, by one thread, behind the barrier
+    ``together``."""
+    K = warpgroup.OperandMajorMode.K
+    op = warpgroup.MmaF16BF16Op(cutlass.Float16, cutlass.Float32, (64, 8, 16), warpgroup.OperandSource.SMEM, K, K)
+    stage = cute.make_tensor(cute.arch.alloc_smem(cutlass.Float32, 4, 16), cute.make_layout((4, 1)))
+    ring = pipeline.PipelineTmaAsync.create(
+        num_stages=1, consumer_group=cute.make_tiled_mma(op), stage_tensors=(stage,)
+    )
+    atom = cute.make_copy_atom(cpasync.CopyBulkG2SOp(), cutlass.Float32)
+    if cute.arch.warp_idx() == 4:
+        filled = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, 1)
+        for _ in cutlass.range(3, unroll=1):
+            ring.producer_acquire(filled)
+            cute.copy(atom, x, stage[None, 0], mbar_ptr=ring.producer_get_barrier(filled))
+            filled.advance()
+    else:
+        state = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, 1)
+        TmaMainloop.pass_over(None, ring, state, 3, together)
+
+
+class NoBarrier:
+    def arrive_and_wait(self) -> None: ...
+
+
+WARPGROUP = pipeline.NamedBarrier(barrier_id=1, num_threads=128)
+
+
+@cute.jit
+def run_stages_passed_over(x: cute.Tensor, together: cutlass.Constexpr):
+    stages_passed_over(x, together).launch(grid=(1, 1, 1), block=(160, 1, 1))
 
 
 @cute.jit

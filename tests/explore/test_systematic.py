@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.explore import programs as p
 from tests.mutate import programs as clean
 from tilewright import sim
+from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ArgumentError
 from tilewright.sim.exploration.footprint import ADD, PASSED, READ, UNPASSED, WRITE, Footprint, PhaseAccess, relation
 from tilewright.sim.exploration.orders import Agent, OrderSearch, RedundantOrder
@@ -114,6 +115,16 @@ def test_two_tickets_are_two_orders() -> None:
 def test_a_phase_that_is_over_before_the_wait_looks() -> None:
     found = sim.explore(lambda: p.run_lost_phase(np.zeros(96, np.int32)), systematic=True).failure
     assert found is not None and found.kind in ("deadlock", "fault"), found
+
+
+def test_stages_that_a_warpgroup_passes_over() -> None:
+    """One thread releases them for all four warps: without their barrier a warp may miss a phase."""
+    x = from_dlpack(np.zeros(4, np.float32), assumed_align=16)
+    with sim.options(arch="sm_90a"):
+        found = sim.explore(lambda: p.run_stages_passed_over(x, p.WARPGROUP), systematic=True)
+        assert found and found.launches[0].complete, str(found)
+        lost = sim.explore(lambda: p.run_stages_passed_over(x, p.NoBarrier()), systematic=True).failure
+    assert lost is not None and lost.kind == "deadlock" and "consumer_wait" in lost.text, lost
 
 
 def test_a_launch_of_too_many_warps() -> None:
