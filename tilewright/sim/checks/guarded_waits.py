@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tilewright.ir.core import Constant, Function, Op, Value
+from tilewright.sim.checks.provenance import handed_on
 
 
 def guarded_waits(function: Function) -> dict[Op, frozenset[Op]]:
@@ -27,25 +28,8 @@ def _sources(function: Function) -> dict[Value, list[Value]]:
     """The values that regions hand to a value: to the results of branches and loops, and to what loops carry."""
     sources: dict[Value, list[Value]] = {}
     for op in function.walk():
-        ends = [region.ops[-1].operands for region in op.regions]
-        if op.opcode == "if":
-            pairs = [(op.results, end) for end in ends]
-        elif op.opcode == "for":
-            carried = op.regions[0].args[1:]
-            pairs = [(to, end) for to in (carried, op.results) for end in (op.operands[3:], *ends)]
-        elif op.opcode == "while":
-            before, after = op.regions
-            pairs = [
-                (before.args, op.operands),
-                (before.args, ends[1]),
-                (after.args, ends[0][1:]),
-                (op.results, ends[0][1:]),
-            ]
-        else:
-            continue
-        for to, end in pairs:
-            for value, source in zip(to, end, strict=False):
-                sources.setdefault(value, []).append(source)
+        for value, source in handed_on(op):
+            sources.setdefault(value, []).append(source)
     return sources
 
 

@@ -37,6 +37,13 @@ def derived_from(function: Function) -> dict[Value, frozenset[Op]]:
 
 def _flows(op: Op) -> Iterator[tuple[Value, Value]]:
     """(a value, one that it may be made of) of an op."""
+    yield from handed_on(op)
+    if op.opcode == "select" or makes_address(op):
+        yield from ((result, value) for result in op.results for value in op.operands)
+
+
+def handed_on(op: Op) -> Iterator[tuple[Value, Value]]:
+    """(a result of a loop or branch or a value that it carries, one that it may be)."""
     ends = [region.ops[-1].operands if region.ops else [] for region in op.regions]
     if op.opcode == "for":
         init, args = op.operands[3:], op.regions[0].args[1:]
@@ -50,5 +57,3 @@ def _flows(op: Op) -> Iterator[tuple[Value, Value]]:
     elif op.opcode == "if":
         for end in ends:
             yield from zip(op.results, end, strict=False)
-    elif op.opcode == "select" or makes_address(op):
-        yield from ((result, value) for result in op.results for value in op.operands)
