@@ -182,6 +182,13 @@ class Tiles:
         one = cute.make_layout(1)
         tAsA, tAgA = cpasync.tma_partition(load, 0, one, cute.group_modes(sA, 0, 2), cute.group_modes(gA, 0, 2))
         tBsB, tBgB = cpasync.tma_partition(store, 0, one, cute.group_modes(sB, 0, 2), cute.group_modes(gB, 0, 2))
+        if cutlass.const_expr(self.blocks > 1):
+            # One more box for the first block, so that its mbarrier's clock is another one than those of the others.
+            if (warp == 0) & (block == 0):
+                with cute.arch.elect_one():
+                    cute.arch.mbarrier_expect_tx(full, 2048)
+                more, _ = cpasync.tma_partition(load, 0, one, cute.group_modes(sB, 0, 2), cute.group_modes(gA, 0, 2))
+                cute.copy(load, tAgA[None, 0], more, tma_bar_ptr=full)
         for k in cutlass.range(self.tiles):
             if warp == 0:
                 with cute.arch.elect_one():
