@@ -117,17 +117,25 @@ class PackedPointer(Pointer):
         loc: Any = None,
         ip: Any = None,
     ) -> Any:
-        place = self.known_aligned(alignment)
+        place, offset = self._aligned_at(offset, alignment)
         return wrap(place.load_place((offset, 0))) if count is None else elements_at(place + offset, count).load()
 
     def store(
         self, value: Any, offset: Any = 0, *, alignment: int | None = None, loc: Any = None, ip: Any = None
     ) -> None:
-        place = self.known_aligned(alignment)
+        place, offset = self._aligned_at(offset, alignment)
         if hasattr(value, "numel"):
             elements_at(place + offset, value.numel).store(value)
         else:
             place.store_place((offset, 0), self.dtype(value).ir_value())
+
+    def _aligned_at(self, offset: Any, alignment: int | None) -> tuple[PackedPointer, Any]:
+        """A pointer and an offset from it that name the element ``offset`` on, at a multiple of ``alignment`` bytes."""
+        if not alignment:
+            return self, offset
+        moved = self + offset
+        assert isinstance(moved, PackedPointer)
+        return moved.known_aligned(alignment), 0
 
     def known_aligned(self, alignment: int | None) -> PackedPointer:
         return PackedPointer(self.bytes().known_aligned(alignment), self.dtype) if alignment else self
