@@ -32,6 +32,11 @@ def test_each_element_has_the_scale_of_its_group(major: OperandMajorMode, group_
     assert one((127, 63)) == cute.cosize(one) - 1
 
 
+def test_the_last_group_of_scales_may_be_shorter() -> None:
+    assert str(mixed.get_gmem_layout_scale((100, 72, 2), 64, 32, K)) == "((64,2),(32,3),2):((0,3),(0,1),6)"
+    assert str(mixed.get_gmem_layout_scale((100, 72, 2), 64, 32, MN)) == "((64,2),(32,3),2):((0,1),(0,2),6)"
+
+
 def test_a_keeps_its_own_type_in_shared_memory() -> None:
     """A of 8 bits for an MMA of 16 has rows of half the bytes, and so another swizzle."""
     mma = sm100.make_trivial_tiled_mma(Float16, Float16, K, K, Float32, ONE, (128, 64), TMEM)

@@ -27,7 +27,8 @@ def greatest(x: cute.Tensor, y: cute.Tensor, by_tiled: cutlass.Constexpr):
     atom = cute.make_copy_atom(cpasync.CopyDsmemStoreOp(), Float32, num_bits_per_copy=128)
     tiled = cute.make_tiled_copy(atom, cute.make_ordered_layout((2, 4), order=(1, 0)), (LENGTH,))
     mine = tiled.get_slice(thread)
-    buffer = cute.make_tensor(cute.arch.alloc_smem(Float32, LENGTH * STEPS, 16), cute.make_layout((LENGTH, STEPS)))
+    layout = cute.make_layout((LENGTH, STEPS), stride=(STEPS, 1))
+    buffer = cute.make_tensor(cute.arch.alloc_smem(Float32, LENGTH * STEPS, 16), layout)
     bars = cute.arch.alloc_smem(Int64, STEPS, 8)
     if thread == 0:
         for step in cutlass.range_constexpr(STEPS):

@@ -23,7 +23,7 @@ class PersistentGemm:
 
     epilogue_warp_id, epilog_sync_bar_id = (0, 1, 2, 3), 1
     mma_warp, load_warp = 4, 5
-    ab_stages, acc_stages, c_stages = 3, 2, 2
+    ab_stages, acc_stages, c_stages = 3, 2, 3
 
     def __init__(self, mma_tiler_mn, cluster_shape_mn, use_2cta_instrs, epilogue):
         self.epilogue = epilogue

@@ -112,6 +112,13 @@ def test_gradients_and_torch_compile(device: str) -> None:
     assert torch.equal(out.double(), torch.where(inside, product, 7))
 
 
+def test_rows_within_the_counts_are_zeros_without_k() -> None:
+    torch = pytest.importorskip("torch")
+    out, counts = torch.full((2, 3, 8), 7.0).half(), torch.tensor([1, 3], dtype=torch.int32)
+    grouped_matmul(torch.zeros(2, 3, 0).half(), torch.zeros(2, 0, 8).half(), counts=counts, out=out)
+    np.testing.assert_array_equal(out.numpy(), np.where(within([1, 3], 3), 0, np.full((2, 3, 8), 7)))
+
+
 A, B, COUNTS = np.ones((3, 8, 32), F16), np.ones((3, 32, 16), F16), np.array([2, 0, 8], np.int32)
 
 

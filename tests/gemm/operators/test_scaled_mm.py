@@ -10,7 +10,7 @@ import pytest
 from tilewright import sim
 from tilewright.errors import ArgumentError
 from tilewright.gemm import blocked_scales, scaled_mm
-from tilewright.gemm.operators.scaled_mm import RECIPES
+from tilewright.gemm.operators.scaled_mm import RECIPES, seen
 
 torch = pytest.importorskip("torch")
 functional = torch.nn.functional
@@ -81,6 +81,13 @@ def test_exact_for_each_recipe(case: str, device: str) -> None:
         )
 
 
+def test_a_shape_that_is_both_ways_round_is_the_first_one() -> None:
+    scale = np.arange(4.0).reshape(2, 2)
+    assert seen("scale_a", scale, "BlockWise128x128", 256, 256, True).tolist() == scale.T.tolist()
+    assert seen("scale_b", scale, "BlockWise128x128", 256, 256, False).tolist() == scale.tolist()
+    assert seen("scale_b", scale, "BlockWise1x128", 2, 256, False).tolist() == scale.T.tolist()
+
+
 def test_rows_that_fill_up_scales_are_not_read() -> None:
     a, b, deep = eight(M, 272), eight(N, 272), 3
     scale = torch.full((4, 3), float("nan"))
@@ -117,6 +124,9 @@ def test_factors_and_the_scales_of_whole_operands() -> None:
     assert torch.equal(one, product.to(torch.bfloat16))
 
 
+FACTORS_AND_NUMBER = {"scale": [ONE, ONE], "scale_recipe": ["BlockWise1x16", "TensorWise"], "swizzle": [1, 1]}
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -133,6 +143,11 @@ def test_factors_and_the_scales_of_whole_operands() -> None:
         ({"swizzle_b": 1}, "swizzle_b is for factors of 8 bits"),
         ({"contraction_dim": 0}, r"contraction_dim is empty or \(-1, -2\), not 0"),
         ({"use_fast_accum": 1}, "use_fast_accum is True or False"),
+        ({"scale_recipe_a": 3, "scale_recipe_b": 3, "use_fast_accum": True}, "use_fast_accum is not for factors"),
+        (
+            {f"{name}_{of}": x for name, x in FACTORS_AND_NUMBER.items() for of in "ab"},
+            "swizzle_a: the scale of the whole operand has no order of factors",
+        ),
         ({"mat_a": eight(2, M, K)}, "mat_a is a matrix, not of shape"),
         ({"scale_a": 1.0}, "scale_a is builtins.float, not an array"),
     ],
