@@ -119,7 +119,7 @@ class Product(UnitWork, JointAction):
 
     @classmethod
     def before_all(cls, products: Sequence[Product]) -> None:
-        """Tell observers of what all of them read, operand by operand."""
+        """Notify observers of the reads of all of them, operand by operand."""
         first = products[0]
         if len(products) == 1 or not first.lanes.observed:
             return
@@ -130,7 +130,7 @@ class Product(UnitWork, JointAction):
         for role, count in each:
             first.lanes.reads_shared(np.concatenate([p.addresses(role, count) for p in products]), rows, warps)
         for product in products:
-            product.told = True
+            product.notified = True
 
     def reads(self) -> list[tuple[Any, Any]]:
         """The cells of tensor memory that it reads beside the accumulators."""

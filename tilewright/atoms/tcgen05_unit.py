@@ -50,9 +50,9 @@ def issuers(lanes: Lanes, what: str, ctas: int) -> list[tuple[int, int, Any]]:
 
 class UnitWork:
     """One piece of work that warp ``row`` of the lanes has issued. ``sides``: of each block that takes part, the number
-    of its first warp and its tensor memory. ``told``: whether observers have been notified of its reads."""
+    of its first warp and its tensor memory. ``notified``: whether observers know of its reads."""
 
-    told = False
+    notified = False
 
     def __init__(self, atom: Instruction, lanes: Lanes, row: int, sides: list[tuple[int, TensorMemory]]) -> None:
         self.atom, self.lanes, self.row, self.sides = atom, lanes, row, sides
@@ -72,7 +72,7 @@ class UnitWork:
     def read_shared(self, address: Array, first_warp: int) -> Array:
         """What the block of this first warp has at these addresses of its shared memory; the checks see the read."""
         warp = np.array([first_warp])
-        if self.lanes.observed and not self.told:
+        if self.lanes.observed and not self.notified:
             self.lanes.reads_shared(address, np.array([self.row]), warp)
         return self.lanes.read_shared(address, warp)
 

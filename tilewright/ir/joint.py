@@ -12,7 +12,7 @@ class JointAction:
     memory it reads, writes or signals, as numbers that tell them apart; the actions of one set share none. Empty: it
     does not take place with others.
 
-    Observers are notified of ``before_all`` and ``after_all`` once, whatever is told them there.
+    Observers are notified once in each of ``before_all`` and ``after_all``, for all the actions.
     """
 
     blocks: frozenset[int] = frozenset()
@@ -38,7 +38,14 @@ class JointAction:
 
 
 def disjoint(actions: Sequence[Any]) -> bool:
-    """Whether there are several actions of one class, no two of which reach the memory of one block."""
+    """Whether there are several actions of one class, no two of which reach the memory of one block.
+
+    >>> class Copy(JointAction):
+    ...     def __init__(self, *blocks):
+    ...         self.blocks = frozenset(blocks)
+    >>> disjoint([Copy(0), Copy(1)]), disjoint([Copy(0), Copy(0)]), disjoint([Copy(0), Copy()]), disjoint([Copy(0)])
+    (True, False, False, False)
+    """
     kind = type(actions[0])
     if len(actions) < 2 or not issubclass(kind, JointAction):
         return False

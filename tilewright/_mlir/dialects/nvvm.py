@@ -291,7 +291,7 @@ def barrier_cta_sync(
 
 def exit(*, loc: Any = None, ip: Any = None) -> None:
     """The warps that are here end. Barriers of all threads of the block, and those of the cluster, wait for them no
-    longer. Of a warp all threads end, or none."""
+    longer. All threads of a warp end together."""
     call(Exit())
 
 

@@ -141,7 +141,7 @@ class _Run:
         return PipelineState(begin.stages, begin.count, self.warp if lane is None else lane, begin.phase)
 
     def _preset(self, token: Token) -> None:
-        """What a variable is before the task has written it, where that is said."""
+        """Set a variable to its first value, if it has one."""
         variable = getattr(token.resource, token.slot, None) if token.slot.isidentifier() else None
         first = variable.first() if isinstance(variable, TaskLocalVariable) else None
         if first is not None:
@@ -193,7 +193,7 @@ def _run_domain(block: Any, run: Any) -> None:
 
 
 def _note_bounds(block: Block, run: _Run) -> tuple[Any, Any, Any]:
-    """The bounds of a domain loop, which its steps and those beside it are told."""
+    """Evaluate the bounds of a domain loop, and note them for its steps and those beside it."""
     start, stop, step = (_bound(x, run) for x in block.head[:3])
     run.bounds = (Int32(start), Int32(stop), Int32(step))
     return start, stop, step

@@ -40,7 +40,7 @@ class TaskLocalVariable:
         self.name = runtime_slot_name
 
     def first(self) -> Any:
-        """What it is before a method has returned it; None where nothing is said."""
+        """Its value before a method has returned it; None if it has no default."""
         return self.default if self.default_factory is None else self.default_factory()
 
     @staticmethod

@@ -50,7 +50,7 @@ class Record:
     alone: bool = False
     """Whether something was planned for the extents of this call alone, and not for the range that they are in."""
     decisions: list[Decision] = field(default_factory=list)
-    """Where this is not empty, all of what is launched depends on beside extents."""
+    """The choices by an extent. If there are any, what is launched depends on them and on extents alone."""
 
 
 class Thread(threading.local):
@@ -105,8 +105,8 @@ def planned_alone() -> None:
 
 
 def decided(extent: int, again: Callable[[int], Any]) -> None:
-    """Note a choice by the extent. All that the choices of a call say, and extents, are what its launches depend on:
-    where they are the same for another extent, the launches are made for that, whatever range it is in
+    """Note the choice ``again(extent)``. A call that notes any notes all choices that its launches depend on: where
+    they are the same for another extent, launches for that are derived from these, whatever range it is in
     (``open_extents``)."""
     record = current()
     if record is not None:

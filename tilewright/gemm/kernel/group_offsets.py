@@ -162,7 +162,7 @@ class OffsetGroups:
         return begin
 
     def end(self, problem: Any) -> Any:
-        """Where a group ends."""
+        """The end of a group."""
         return self.offsets[problem] if self.every is None else problem * self.every + self.offsets[problem]
 
     def tiles(self, extent: Any, config: AnyConfig) -> Any:

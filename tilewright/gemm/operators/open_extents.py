@@ -4,8 +4,8 @@ What an operator launches depends on such an open extent by its plan and by the 
 of it (``rows.planned_rows``), so in one range the launches of two calls differ in the extent alone: where a number is
 not the same in both, it is the extent in both, or nothing is derived from these calls. The places of such numbers are a
 property of the kernels, so in another range one call of the same kernels is enough. Then any extent of the range is
-launched by the numbers of that call, with the extent in its places. An operator that says all of what it decides by the
-extent (``host.recorded.decided``) needs no call there: an extent for which the same is decided is launched so.
+launched by the numbers of that call, with the extent in its places. An operator that notes all its
+choices by the extent (``host.recorded.decided``) needs no call there: where they are the same, launches are derived.
 
 An operator names the modes that are open. It plans for ``planned_rows`` of the first one, or says ``planned_alone``.
 """
@@ -121,13 +121,13 @@ class Known(NamedTuple):
 
     @property
     def is_decided(self) -> bool:
-        """Whether the call has said all of what was decided for its first extent."""
+        """Whether the call has noted its choices by its first extent, all of them."""
         decisions = self.call.decisions
         return bool(decisions) and all(one.extent == self.extents[0] for one in decisions)
 
     @property
     def like(self) -> Any:
-        """Calls of which this is the same differ in extents alone."""
+        """Two calls with the same value differ in extents alone."""
         return tuple([one.value for one in self.call.decisions]) if self.is_decided else planned_rows(self.extents[0])
 
     def decides(self, extent: int) -> bool:
@@ -210,8 +210,8 @@ def places_of(first: Known, second: Known) -> Places | None:
 
 
 def launched(call: Any) -> Any:
-    """What a call launches and makes, but for its numbers; None where that cannot be launched by numbers alone: blocks
-    share tiles, whose number only what was decided says."""
+    """What a call launches and makes, but for its numbers. None where numbers are not enough: blocks share tiles, whose
+    count is known for other extents only if the call has noted its choices."""
     result, steps = call.result, []
     for launches, places in call.launches:
         if launches.workspace and not (call.decisions and launches.bindings):
@@ -245,7 +245,7 @@ FIRST = 2
 
 
 def numbers_of(step: PreparedLaunch) -> dict[int, Any]:
-    """The arguments of a launch that are no addresses of operands, by their places; in the simulator also the memory
+    """The arguments of a launch that are not addresses of operands, by their places; in the simulator also the memory
     that blocks share."""
     addresses = {slot.place for slot in step.slots}
     return {place: x for place, x in enumerate(step.values) if place >= FIRST and place not in addresses}

@@ -72,9 +72,9 @@ def plan_for_rows(problem: Problem, plan: Callable[[Problem], Plan]) -> Plan:
 
 @dataclass
 class RowsChoice:
-    """What :func:`plan_for_rows` decides by the number of rows of a ``problem``, whose arrays are gone: ``plan`` gives
-    the plan of a problem by the model. Called with a number of rows, it gives all that their launch depends on beside
-    that, and None where they have to be looked at at length."""
+    """What :func:`plan_for_rows` decides by the number of rows of a ``problem`` without its arrays; ``plan`` plans a
+    problem by the model. A call with a number of rows returns all that their launch depends on beside that number, and
+    None where they have to be planned at length."""
 
     problem: Problem
     plan: Callable[[Problem], Plan]

@@ -1,7 +1,7 @@
-"""What an asynchronous unit reaches in shared memory, and the allocation that its address was derived from.
+"""Whether the matrix descriptors of an asynchronous unit stay inside the allocation that they were derived from.
 
-Where the address is made of numbers, as ``descriptor + stage * 256``, no tensor says what its coordinates may be. But
-an address that was derived from one allocation must stay inside of it: what follows depends on what else the kernel
+Where a program computes the address, as ``descriptor + stage * 256``, no tensor gives the bounds of a coordinate. But
+an address that was derived from one allocation must stay inside it: what lies behind it depends on what else the kernel
 allocates, and in which order.
 """
 
@@ -28,8 +28,8 @@ Extents = dict[tuple[int, int], Op]
 
 
 class Allocations(Checker):
-    """``extents``: of each op that has matrix descriptors the bytes of the allocations that they were derived from, and
-    the ``smem.alloc`` of each; None where that is not known of each descriptor."""
+    """``extents``: for each op with matrix descriptors, the bytes of the allocations that they were derived from, and
+    the ``smem.alloc`` of each; None if that is not known for every descriptor."""
 
     def begin(self, launch: Launch) -> None:
         known = kernel_facts(launch.program)
@@ -49,7 +49,7 @@ class Allocations(Checker):
         key = ("bounds", str(op.loc or id(op)))
         if self.findings.counted(key):
             return
-        # The operand is the one of whose allocation most bytes are read.
+        # The operand is the one from whose allocation most of the bytes are read.
         (start, stop), of = max(extents.items(), key=lambda e: min(high, e[0][1]) - max(low, e[0][0]))
         places = reads.offsets
         outside = (places < start) | (places + 16 > stop)
@@ -74,7 +74,7 @@ class Allocations(Checker):
         found: Extents = {}
         for value in self.known.descriptors.get(op, ()):
             allocated = self.known.derived_from.get(value)
-            # Of all dynamic shared memory the size is not known here.
+            # The size of dynamic shared memory as a whole is not known here.
             if not allocated or not all(of.attrs["bytes"] for of in allocated):
                 return None
             found.update({(of.attrs["offset"], of.attrs["offset"] + of.attrs["bytes"]): of for of in allocated})

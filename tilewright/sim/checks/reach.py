@@ -369,9 +369,9 @@ class Pieces(Reach):
 
 
 def arrived(landed: Sequence[tuple[Reach, int]], count: int, joint: bool) -> Iterator[tuple[Reach, int, Array]]:
-    """What has landed, each with the number of its site, and counts at ``count`` mbarriers: with at which of them. Of
-    what landed together (``joint``) each counts at one; boxes at one place of several blocks are one access. Invariant:
-    it is apart only where each of them is."""
+    """Each of what has landed, with the number of its site and the indices of those of the ``count`` mbarriers at which
+    it counts: all, or one each of what landed together (``joint``). Boxes at one place of several blocks are one
+    access. Invariant: it is apart from others only if each of its boxes is."""
     every = np.arange(count)
     if not joint or len(landed) != count:
         yield from ((reach, number, every) for reach, number in landed)
