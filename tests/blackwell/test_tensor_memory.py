@@ -218,9 +218,14 @@ def test_addresses_of_smaller_elements() -> None:
     assert found.tolist() == [tmem_address(0x00020010, 5 * lane_stride(16) + t, 16) for t in range(4)]
 
 
-@pytest.mark.parametrize("leave_out", ["before after", "all before", "all after"])
-def test_programs_without_any_fence_of_a_side_are_let_through_by_default(leave_out: str) -> None:
+@pytest.mark.parametrize("leave_out", ["before after", "all before"])
+def test_programs_without_any_fence_before_a_synchronisation_are_let_through_by_default(leave_out: str) -> None:
     """A barrier orders their accesses; that tcgen05 wants fences beside it is said where all is checked."""
     handed_on(leave_out)
     with sim.options(check="all"), pytest.raises(SimulationError, match="tcgen05-fence"):
         handed_on(leave_out)
+
+
+def test_a_missing_fence_behind_a_synchronisation_is_reported_beside_fences_of_the_other_side() -> None:
+    with pytest.raises(SimulationError, match="after_thread_sync"):
+        handed_on("all after")

@@ -83,16 +83,17 @@ class _Cells:
 
 
 class TensorMemoryOrder(Checker):
-    """A missing fence is reported where the program has written others of its side, or where all is checked. Many
-    programs that run on such GPUs go without fences of a side, but for those in the methods of pipelines: PTX shows the
-    fences beside relaxed arrivals and waits, and theirs release and acquire, behind ``tcgen05.wait`` or a commit."""
+    """A missing fence is reported where the program has written others, or where all is checked: many programs that run
+    on such GPUs go without fences, but for those in the methods of pipelines. A missing fence::before_thread_sync wants
+    others of its own side: ``tcgen05.wait`` and an arrival that releases, behind which it stands, order the accesses
+    in CUTLASS's attention without it (PTX shows it beside relaxed arrivals)."""
 
     uses_order = True
 
     def begin(self, launch: Launch) -> None:
         atoms = [op.attrs["atom"] for op in kernel_facts(launch.program).calls]
         written = {a.side for a in atoms if a.name == FENCE and a.written}
-        self.wanted = {"before", "after"} if self.thorough else written
+        self.wanted = {"before", "after"} if self.thorough else written | ({"after"} if written else set())
         self.uses: list[_Use | None] = [None]
         self.cells: dict[TensorMemory, _Cells] = {}
         self.sides: dict[tuple[Wave, int], _Side] = {}  # by wave and warp
