@@ -121,13 +121,16 @@ def test_epilogue_functions_on_a_gpu(kernel: str, majors: str) -> None:
 
 
 def check_gradient_of_a_bias(how: dict[str, Any], m: int, dtype: Any, put: Any) -> None:
-    """The sums of the columns of what ActivationGradient leaves, added to what is there."""
+    """The sums of the columns of what ActivationGradient leaves, added to what is there. The bias between them makes
+    accumulators beyond the last row differ from 0."""
     rng = np.random.default_rng(m)
     a, b = (rng.integers(-2, 3, shape).astype(dtype) for shape in ((m, 96), (96, 136)))
     b, gate = np.asfortranarray(b), rng.integers(-2, 3, (m, 136)).astype(np.float16)
-    exact = a.astype(np.float64) @ b * (gate > 0)
+    bias = rng.integers(1, 3, 136).astype(np.float32)
+    exact = a.astype(np.float64) @ b * (gate > 0) + bias
     sums, d = put(np.full(136, 3, np.float32)), put(np.empty((m, 136), dtype))
-    matmul(put(a), put(b), d, epilogue=(ActivationGradient("relu", put(gate)), BiasGradient(sums)), **how)
+    functions = ActivationGradient("relu", put(gate)), Bias(put(bias)), BiasGradient(sums)
+    matmul(put(a), put(b), d, epilogue=functions, **how)
     np.testing.assert_array_equal(np.asarray(d.cpu() if hasattr(d, "cpu") else d), exact)
     np.testing.assert_array_equal(np.asarray(sums.cpu() if hasattr(sums, "cpu") else sums), 3 + exact.sum(0))
 
