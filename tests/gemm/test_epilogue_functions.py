@@ -135,6 +135,13 @@ def check_gradient_of_a_bias(how: dict[str, Any], m: int, dtype: Any, put: Any) 
     np.testing.assert_array_equal(np.asarray(sums.cpu() if hasattr(sums, "cpu") else sums), 3 + exact.sum(0))
 
 
+def test_the_sums_of_columns_leave_out_what_a_bias_gives_behind_the_last_row() -> None:
+    a, b, bias = (np.ones(x, np.float16) for x in ((40, 32), (32, 24), 24))
+    sums = np.zeros_like(bias, np.float32)
+    matmul(a, b, epilogue=(Bias(bias), BiasGradient(sums)))
+    np.testing.assert_array_equal(sums, 40 * (32 + 1))
+
+
 @pytest.mark.parametrize("kernel", [*KERNELS, "blackwell"])
 def test_the_gradient_of_a_bias(kernel: str) -> None:
     dtype, m = np.float32 if kernel == "simt" else np.float16, 8 if kernel == "few rows" else 136

@@ -59,6 +59,14 @@ def test_each_block_sees_what_all_wrote(machine: OnMachine, how: str) -> None:
     assert flags.tolist() == [BLOCKS if how == "at least" else 0] * BLOCKS
 
 
+def test_a_counter_that_is_beyond_the_number_is_not_waited_for() -> None:
+    def passes(t: cutlass.Int32, p: cute.Pointer) -> cutlass.Int32:
+        distributed.spin_lock_ld_lt_relaxed_wait(p, expected_val=3, scope="gpu")
+        return t
+
+    assert per_thread(passes, 2, memory=[5]) == ([0, 1], [5])
+
+
 def test_mistakes() -> None:
     x = np.ones((BLOCKS, THREADS), np.int32)
     with sim.options(check="all"), pytest.raises(SimulationError, match="race"):
