@@ -189,16 +189,30 @@ class Tiles:
                     cute.arch.mbarrier_expect_tx(full, 2048)
                 more, _ = cpasync.tma_partition(load, 0, one, cute.group_modes(sB, 0, 2), cute.group_modes(gA, 0, 2))
                 cute.copy(load, tAgA[None, 0], more, tma_bar_ptr=full)
+            # A further box that all wait for: so blocks that have waited for the tile read it with one that has not.
+            further = smem.allocate_array(cutlass.Int64, 1)
+            sC = smem.allocate_tensor(cutlass.Float32, self.layout, 1024)
+            tCsC, _ = cpasync.tma_partition(load, 0, one, cute.group_modes(sC, 0, 2), cute.group_modes(gA, 0, 2))
+            if t == 0:
+                cute.arch.mbarrier_init(further, 1)
+                cute.arch.mbarrier_init_fence()
+            cute.arch.sync_threads()
         for k in cutlass.range(self.tiles):
             if warp == 0:
                 with cute.arch.elect_one():
                     cute.arch.mbarrier_arrive_and_expect_tx(full, 2048)
                 cute.copy(load, tAgA[None, k], tAsA, tma_bar_ptr=full)
+                if cutlass.const_expr(self.blocks > 1):
+                    with cute.arch.elect_one():
+                        cute.arch.mbarrier_arrive_and_expect_tx(further, 2048)
+                    cute.copy(load, tAgA[None, k], tCsC, tma_bar_ptr=further)
             if cutlass.const_expr(self.bug != "no wait"):
                 cute.arch.mbarrier_wait(full, k & 1)
             elif cutlass.const_expr(self.blocks > 1):
                 if block < self.blocks - 1:
                     cute.arch.mbarrier_wait(full, k & 1)
+            if cutlass.const_expr(self.blocks > 1):
+                cute.arch.mbarrier_wait(further, k & 1)
             for i in cutlass.range(8):
                 sB[(t + 64 * i) // 32, t % 32] = sA[(t + 64 * i) // 32, 31 - t % 32] * 2
             cute.arch.fence_proxy("async.shared", space="cta")

@@ -256,7 +256,7 @@ class Pointer:
             first += n
 
     def known_aligned(self, alignment: int | None) -> Pointer:
-        """The pointer, of which a run checks that it is a multiple of ``alignment`` bytes."""
+        """The pointer as one to a multiple of ``alignment`` bytes, which a run checks where an access is as wide."""
         if not alignment or self.alignment % alignment == 0:
             return self
         kind = PtrType(self._type.elem, self._type.space, alignment)
