@@ -229,8 +229,9 @@ def a_row_of_numbers_of_4_bits_that_their_tensor_does_not_have(bug: bool) -> Non
     launch(kernel, place(bug, 3), numbers(32), block=32)
 
 
-def described(bug: bool, turns: int) -> None:
-    """A descriptor is built of a pointer, and moved by numbers: to the stage ``turns`` further on."""
+def described(bug: bool, turns: int, from_start: bool = False) -> None:
+    """A descriptor is built of a pointer, and moved by numbers: to the stage ``turns`` further on. ``from_start``: the
+    pointer is one to all shared memory, moved to the operand."""
 
     @cute.kernel
     def kernel(y: cute.Tensor):
@@ -240,7 +241,10 @@ def described(bug: bool, turns: int) -> None:
         if t == 0:
             cute.arch.mbarrier_init(done, 1)
         cute.arch.mbarrier_init_fence()
+        used = -(-cute.arch.get_dyn_smem_size() // 128) * 128
         a, _, b = (cute.arch.alloc_smem(cutlass.Float16, n * DEPTH, 128) for n in (STAGES * ROWS, ROWS, COLUMNS))
+        if cutlass.const_expr(from_start):
+            a = cute.arch.get_dyn_smem(cutlass.Float16) + used // 2
         every = cute.make_tensor(a, cute.make_layout(((STAGES + 1) * ROWS + COLUMNS) * DEPTH))
         fill(every, 1.0, t)
         if warp == 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import tilewright as cutlass
+from tests.check.addresses import described
 from tilewright import Int32, cute
 from tilewright.cute.runtime import from_dlpack
 from tilewright.sim.checks.provenance import derived_from
@@ -42,3 +43,7 @@ def test_an_address_has_the_allocations_of_all_that_it_may_be_made_of() -> None:
     stored = [op.operands for op in kernel.walk() if op.opcode == "store"]
     names = [{"abc"[order.index(of)] for value in values for of in found.get(value, ())} for values in stored]
     assert names == [set(), {"a", "b", "c"}, {"a", "c"}, {"b", "c"}, set()], kernel
+
+
+def test_a_descriptor_of_all_shared_memory_has_no_bounds_of_an_allocation() -> None:
+    described(bug=False, turns=1, from_start=True)
