@@ -191,6 +191,41 @@ def test_vectors() -> None:
     assert each(filled) == [100 * t + t + 2 for t in range(8)]
 
 
+def test_slices_and_rows_of_vectors() -> None:
+    """Element i is i; what is asked for is a decimal number whose digits are elements."""
+
+    def digits(vector_: Any) -> Any:
+        (n,) = ir.VectorType(vector_.type).shape
+        return sum((Int32(vector.extract(vector_, [], [i])) * 10 ** (n - 1 - i) for i in range(n)), Int32(0))
+
+    def of(n: int) -> Any:
+        return ir.VectorType.get([n], T.i32())
+
+    def counted() -> Any:
+        return vector.from_elements(of(6), [value(Int32(i)) for i in range(6)])
+
+    def rows(shape: Any, place: Any) -> Any:
+        return vector.extract(vector.shape_cast(ir.VectorType.get(shape, T.i32()), counted()), [], place)
+
+    def sliced(n: int, first: int) -> Any:
+        return vector.extract_strided_slice(of(n), counted(), offsets=[first], sizes=[n], strides=[1])
+
+    def inserted(first: int) -> Any:
+        return vector.insert_strided_slice(sliced(2, 4), counted(), offsets=[first], strides=[1])
+
+    for make, expected in (
+        (lambda: digits(rows([3, 2], [1])), 23),
+        (lambda: Int32(rows([3, 2], [2, 1])), 5),
+        (lambda: digits(vector.extract(rows([3, 2, 1], [2]), [], [1])), 5),
+        (lambda: digits(sliced(3, 2)), 234),
+        (lambda: digits(inserted(1)), 45345),
+    ):
+        assert each(lambda t, make=make: make() + 0 * t) == [expected] * 8
+    for make in (lambda: sliced(3, 4), lambda: inserted(5), lambda: rows([4, 2], [1]), lambda: rows([3, 2], [3])):
+        with pytest.raises(ConstraintError, match=r"vector\."):
+            each(lambda t, make=make: make())
+
+
 def test_atomics_with_and_without_the_type_of_the_result() -> None:
     def add(t: Any, p: Any) -> Any:
         nvvm.atomicrmw(T.i32(), nvvm.AtomicOpKind.ADD, p.llvm_ptr, value(Int32(1)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tilewright._names import attach
 from tilewright.errors import ConstraintError
@@ -87,11 +87,30 @@ class F64Type:
 
 
 class VectorType:
-    """A vector of one extent."""
+    """``VectorType(value.type)`` has the ``shape``, ``rank`` and ``element_type`` of a vector. ``get`` of several
+    extents is what ``vector.shape_cast`` gives a vector, to take its rows.
+
+    >>> vector = VectorType(VectorType.get([4], T.f32()))
+    >>> vector.shape, vector.rank, vector.element_type
+    ([4], 1, f32)
+    """
+
+    def __init__(self, kind: Any) -> None:
+        if not isinstance(kind, VecType):
+            raise ConstraintError(f"ir.VectorType: {kind} is no vector")
+        self.element_type, self.shape, self.rank = kind.elem, [kind.n], 1
 
     @staticmethod
-    def get(shape: Sequence[int], element_type: ScalarType, *, loc: Any = None) -> VecType:
-        return VecType(element_type, int(shape[0]))
+    def get(shape: Sequence[int], element_type: ScalarType, *, loc: Any = None) -> VecType | ShapedVectorType:
+        extents = tuple(int(n) for n in shape)
+        return VecType(element_type, *extents) if len(extents) == 1 else ShapedVectorType(element_type, extents)
+
+
+class ShapedVectorType(NamedTuple):
+    """A vector of several extents, the last one fastest: a view of one of one extent, no type of the IR."""
+
+    elem: ScalarType
+    shape: tuple[int, ...]
 
 
 class T:
