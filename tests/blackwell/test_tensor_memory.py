@@ -9,12 +9,14 @@ import pytest
 
 import tilewright as cutlass
 from tests.check.pairs import launch
-from tests.check.tensor_memory import handed_on
+from tests.check.tensor_memory import COLUMNS, handed_on, stored
+from tests.check.tensor_memory import freed as freed_by
 from tilewright import cute, sim
 from tilewright.atoms.tensor_memory_copy import tmem_copy_layouts
 from tilewright.cute.nvgpu import tcgen05
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ConstraintError, SimulationError
+from tilewright.experimental import primitives as prims
 
 SHAPES = [("32x32b", n) for n in (1, 4, 32, 128)] + [("16x64b", 4), ("16x128b", 8), ("16x256b", 4), ("16x256b", 32)]
 SHAPES += [("16x32bx2", 8), ("16x32bx2", 128)]
@@ -229,3 +231,29 @@ def test_programs_without_any_fence_before_a_synchronisation_are_let_through_by_
 def test_a_missing_fence_behind_a_synchronisation_is_reported_beside_fences_of_the_other_side() -> None:
     with pytest.raises(SimulationError, match="after_thread_sync"):
         handed_on("all after")
+
+
+@pytest.mark.parametrize("half", [0, 16])
+def test_an_address_without_the_lanes_of_a_warp_means_its_own(half: int) -> None:
+    """Every warp passes the address of the whole block, as in DeepGEMM and cuDNN; ``half``: the upper 16 of its lanes.
+    Lane i of tensor memory holds i in each column."""
+    threads = 128
+
+    @cute.kernel
+    def kernel(y: cute.Tensor):
+        t, _, _ = cute.arch.thread_idx()
+        base, warp = allocated(COLUMNS)
+        stored(base, t, cutlass.Float32(t))
+        shape = "16x64b" if half else "32x32b"
+        place = prims.make_tmem_ptr(base.toint() + (half << 16), cutlass.Float32)
+        taken = prims.tcgen05_ld(shape, place, num=1)
+        prims.tcgen05_wait("load")
+        y[t] = taken[0]
+        freed_by(base, warp, COLUMNS)
+
+    y = np.zeros(threads, np.float32)
+    launch(kernel, from_dlpack(y), block=threads)
+    lane = np.arange(threads)
+    # 16x64b: thread l holds row l // 4 + 8 * (l % 2) of its 16
+    rows = lane if not half else lane // 32 * 32 + 16 + lane % 32 // 4 + 8 * (lane % 2)
+    np.testing.assert_array_equal(y, rows)
