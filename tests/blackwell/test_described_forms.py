@@ -20,6 +20,7 @@ from tests.check.pairs import launch
 from tests.cuda.build import needs_nvrtc
 from tilewright import cute
 from tilewright.atoms.tcgen05_described import DescribedMma
+from tilewright.atoms.tcgen05_zero_columns import ZeroColumns
 from tilewright.cute.runtime import from_dlpack
 from tilewright.errors import ConstraintError, SimulationError
 from tilewright.experimental import primitives as prims
@@ -287,6 +288,15 @@ def test_columns_that_are_zeros(m: int, word: int, masks: list[str]) -> None:
     for part, wanted in zip(zeros, known, strict=True):
         np.testing.assert_array_equal(part[: len(wanted)], wanted)
     np.testing.assert_array_equal(found, np.where((found == 0).all(0), 0, expected))
+
+
+@pytest.mark.parametrize(("m", "shift", "most"), [(32, 16, 16), (64, 32, 32), (128, 8, 8)])
+def test_shifts_that_an_mma_has(m: int, shift: int, most: int) -> None:
+    """32 columns at most, 16 with M = 32, and no more than the instruction descriptor says."""
+    limit = 8 if m == 128 else 32
+    ZeroColumns.of_word(shift << 56).check(m, limit)
+    with pytest.raises(ConstraintError, match=f"shifts B by {shift + 1} columns; .* the most is {most}"):
+        ZeroColumns.of_word(shift + 1 << 56).check(m, limit)
 
 
 @pytest.mark.parametrize(
