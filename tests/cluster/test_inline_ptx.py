@@ -112,9 +112,11 @@ def test_four_numbers_at_once(form: Any, dtype: Any, suffix: str, letter: str) -
     assert per_thread(body, 32, blocks=2, cluster=2) == [*range(1003, 1131, 4), *range(3, 131, 4)]
 
 
-def test_inline_ptx_refuses_results_and_non_registers() -> None:
-    with pytest.raises(ConstraintError, match="use llvm.inline_asm for results"):
+def test_inline_ptx_refuses_operands_that_are_not_given_and_non_registers() -> None:
+    with pytest.raises(ConstraintError, match=r"\{\$w0\} is not there: write_only_types has 0"):
         per_thread(lambda t: arch.inline_ptx("mov.u32 {$w0}, {$r0};", read_only_args=[t]), 1)
+    with pytest.raises(ConstraintError, match=r"\{\$r1\} is not there: read_only_args has 1"):
+        per_thread(lambda t: arch.inline_ptx("nanosleep.u32 {$r1};", read_only_args=[t]), 1)
     with pytest.raises(ConstraintError, match="fits no register"):
         per_thread(lambda t: arch.inline_ptx("nanosleep.u32 {$r0};", read_only_args=[t > 0]), 1)
 

@@ -50,6 +50,10 @@ def inline_ptx(
     [0, 2, 4]
     """
     values, types = [operand(x) for x in read_only_args], [_type(x) for x in write_only_types]
+    for kind, given, what in (("r", values, "read_only_args"), ("w", types, "write_only_types")):
+        most = max((int(number) for letter, number in _OPERAND.findall(ptx) if letter == kind), default=-1)
+        if most >= len(given):
+            raise ConstraintError(f"inline_ptx({ptx!r}): {{${kind}{most}}} is not there: {what} has {len(given)}")
     text = _OPERAND.sub(lambda m: f"${int(m[2]) + (len(types) if m[1] == 'r' else 0)}", ptx)
     if "{$" in text:
         raise ConstraintError(f"inline_ptx({ptx!r}): operands are {{$r0}}, {{$r1}}, ..., results {{$w0}}, {{$w1}}, ...")
