@@ -103,3 +103,31 @@ def test_what_comes_after_its_block_may_be_let_pass() -> None:
     with options(check="none,-exits"):
         _, b, _ = run("read")
     assert b.any()
+
+
+@cute.kernel
+def by_some(load: cute.CopyAtom, x: cute.Tensor):
+    """All blocks but the second one wait for their box."""
+    block, _, _ = cute.arch.block_idx()
+    full = cute.arch.alloc_smem(cutlass.Int64, 1, 8)
+    tile = cute.make_tensor(cute.arch.alloc_smem(cutlass.Float32, 64, 128), cute.make_layout((64, 1)))
+    with cute.arch.elect_one():
+        cute.arch.mbarrier_init(full, 1)
+        cute.arch.mbarrier_init_fence()
+        cute.arch.mbarrier_arrive_and_expect_tx(full, 256)
+    cute.arch.sync_warp()
+    to, source = cpasync.tma_partition(load, 0, cute.make_layout(1), tile, cute.local_tile(x, (64, 1), (0, None)))
+    cute.copy(load, source[None, 0, block], to[None, 0], tma_bar_ptr=full)
+    if block != 1:
+        cute.arch.mbarrier_wait(full, 0)
+
+
+def test_the_block_whose_copy_comes_too_late_is_named() -> None:
+    @cute.jit
+    def launch(x: cute.Tensor):
+        load = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileG2SOp(), x, cute.make_layout((64, 1)), (64, 1))
+        by_some(*load).launch(grid=(3, 1, 1), block=(32, 1, 1))
+
+    x = from_dlpack(np.zeros((3, 64), np.float32).T, assumed_align=16)
+    with pytest.raises(SimulationError, match=r"threads have all ended\n.*\n  block \(1, 0, 0\), thread \(0, 0, 0\)"):
+        launch(x)

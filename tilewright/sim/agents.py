@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.ir.target import WARP
 from tilewright.sim.faults import Fault
 
 
@@ -63,6 +64,8 @@ class Effect:
             action()
         except Fault as fault:
             lanes.group.wave.launch.failed = self
+            if fault.lanes is None and self.lane is not None:
+                fault.lanes = np.arange(lanes.group.warps.size * WARP) == self.lane
             raise lanes.group.wave.launch.error(fault, lanes.group, self.op, self.mask) from None
         finally:
             lanes.mask, lanes.op = before, before_op
