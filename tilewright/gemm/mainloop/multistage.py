@@ -50,14 +50,15 @@ class OperandSlices:
         """The slices of tile ``index`` along MN. K is shifted so that only the first k tile may be partial. ``gather``:
         the indices of the rows to load; ``count``: the number of rows of the matrix, if the indices were not
         checked."""
+        if gather is not None:  # tiles are of the rows that the indices name; the loader moves each to its place
+            shape = (cute.size(gather), cute.size(matrix, mode=[1]))
+            matrix = cute.make_tensor(matrix.iterator, cute.make_layout(shape, stride=matrix.stride))
         extent, K = cute.size(matrix, mode=[0]), cute.size(matrix, mode=[1])
         residue = K - cute.ceil_div(K, tile[1]) * tile[1]
         g, c = (
             cute.local_tile(cute.domain_offset((0, residue), tensor), tile, (index, None))
             for tensor in (matrix, cute.make_identity_tensor(matrix.shape))
         )  # (MN, K, k tiles)
-        if gather is not None:
-            extent = cute.size(gather)
         return OperandSlices(matrix, g, c, extent, stages, copy, gather, count)
 
 
