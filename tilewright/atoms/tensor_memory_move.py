@@ -99,9 +99,7 @@ class TmemMove(CopyInstruction):
         places = []
         for row, warp, memory in lanes.beside(TensorMemories).of(lanes):
             address, first = int(addresses[row]) & 0xFFFFFFFF, WARP * (warp % 4)
-            if (
-                cells.lanes + (address >> 16)
-            ).max() < WARP:  # without a warp's lanes: its own, as published programs do
+            if (cells.lanes + (address >> 16)).max() < WARP:  # no warp's lanes are named: its own, as in DeepGEMM
                 address += first << 16
             columns = cells.columns + (address & 0xFFFF)
             place = _Place(row, memory, cells.at(address), cells.reached(address), columns)
