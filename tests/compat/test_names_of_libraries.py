@@ -223,6 +223,20 @@ def test_pointers_to_global_memory_and_without_a_memory_space_stand_for_each_oth
         compiled(make_ptr(Float32, 16, cute.AddressSpace.smem, 16))
 
 
+def test_a_call_is_compiled_for_the_memory_space_of_its_pointer() -> None:
+    """Of a function that is not compiled beforehand the space may choose the code, in calls of either order."""
+
+    @cute.jit
+    def fill(p: cute.Pointer) -> None:
+        number = 1 if cutlass.const_expr(p.memspace == cute.AddressSpace.gmem) else 2
+        cute.make_tensor(p, 4).fill(Float32(number))
+
+    for given in (cute.AddressSpace.gmem, cute.AddressSpace.generic, cute.AddressSpace.gmem):
+        x = np.zeros(4, np.float32)
+        fill(make_ptr(Float32, x.ctypes.data, given, 4))
+        assert x.tolist() == 4 * [1 if given == cute.AddressSpace.gmem else 2]
+
+
 def test_a_state_of_no_stages_may_be_moved_on_where_it_is_never_read() -> None:
     """A loop carries it although no stage is used; its index, a remainder of 0, feeds only itself."""
 

@@ -140,7 +140,8 @@ class ProtocolArgument(Argument, run_time.ProtocolSpec):
             if isinstance(self.template, HostTensor) and is_array(value):
                 return self._read_array(value, self._named(array_of, value), None)
             value = self._pointer(value)
-        value = self._in_the_space(value)
+        if not exactly:  # else the code may depend on the space
+            value = self._in_the_space(value)
         types = list(value.__get_mlir_types__())
         fits = value is self.template or self._fits(value, types)
         if not fits or not covers(objects.known_facts(value), self.facts):
