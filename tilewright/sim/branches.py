@@ -148,7 +148,9 @@ def _between(
             slots[result] = value
         if slots[taken] is None:  # the group came to this side as a whole
             return end.pc
-        if empty:
+        # Of a group that was split in between (see ``loops._split_resting``), a part may have no lanes for the other
+        # side. It must not run that side: instructions and loops take it that some lane of a group is active.
+        if empty or not slots[rest].any():
             group.mask = slots[saved]
             return end.pc
         group.mask = slots[rest]
