@@ -46,6 +46,14 @@ def parts(base: Any, thread: Any) -> Any:
     return load, part, cute.make_rmem_tensor(mine.partition_D(rows).shape, cutlass.Float32)
 
 
+def sum_of_a_lane(base: Any, thread: Any) -> Any:
+    """The sum of the 32 columns of this thread's lane, loaded and waited for."""
+    load, part, taken = parts(base, thread)
+    cute.copy(load, part, taken)
+    cute.arch.fence_view_async_tmem_load()
+    return taken.load().reduce(cute.ReductionOp.ADD, cutlass.Float32(0.0), 0)
+
+
 def stored(base: Any, thread: Any, value: Any, fence: bool = True) -> None:
     """All of 128 lanes and 32 columns become ``value``."""
     memory = cute.make_tensor(base, cute.make_layout((128, COLUMNS), stride=(65536, 1)))
