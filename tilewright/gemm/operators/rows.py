@@ -79,7 +79,7 @@ class RowsChoice:
     problem: Problem
     plan: Callable[[Problem], Plan]
     plans: dict[int, tuple[Plan, LaunchKey] | None] = field(default_factory=dict, kw_only=True)
-    """The plan of each range of rows, and its launch key; None where there is none for a range."""
+    """The plan of each range of rows, and its launch key; None for a range without a plan."""
 
     def __call__(self, rows: int) -> LaunchKey | None:
         found = self.planned(rows)

@@ -226,7 +226,7 @@ def _emit(operands: LaunchOperands, about: dict[str, Any], attributes: tuple[str
 
 
 def _asks_for_threads(function: Function) -> str:
-    """The operation of a kernel that has no effect in a block of one thread; "" if there is none."""
+    """The name of an operation of the kernel that has no effect in a block of one thread; "" without such a one."""
     for op in function.walk():
         if op.opcode == "sreg" and op.attrs["name"].startswith(("tid.", "laneid", "warpid")):
             return "the thread's index"
@@ -312,7 +312,8 @@ def _check_cluster(known_shapes: dict[str, tuple[int | None, ...]], attributes: 
 
 
 def _cluster_bound(cluster: tuple[int | None, ...], fallback: tuple[int, ...] | None) -> tuple[int | None, ...] | None:
-    """The clusters that a kernel is compiled for; None where there are none, of two shapes, or known at the launch."""
+    """The shape of the clusters that a kernel is compiled for; None without clusters, for two shapes, and for a shape
+    that only the launch knows."""
     return None if cluster == (1, 1, 1) or None in cluster or fallback is not None else cluster
 
 

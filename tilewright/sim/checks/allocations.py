@@ -62,7 +62,7 @@ class Allocations(Checker):
                 "bounds",
                 f"a matrix descriptor derived from {name} reaches other memory: bytes {low} to {high - 1} of shared "
                 f"memory, where {name} has {start} to {stop - 1}",
-                [Party("read", op, thread_of(group, WARP * int(rows[unit]))), Party("of what is allocated", of)],
+                [Party("read", op, thread_of(group, WARP * int(rows[unit]))), Party("of the allocation", of)],
                 shared_memory(at, 16, self.names),
                 "what is there depends on what else the kernel allocates, and in which order",
                 "count the stage modulo the stages of the ring, or allocate all that the instruction reads",
